@@ -1,0 +1,1 @@
+"""Frozen data shared by everything: graph, schedule, result. No algorithm."""
