@@ -247,5 +247,3 @@ class Graph:
         if unknown:
             raise TypeError(f"Graph has no field {sorted(unknown)}")
         return Graph(**(values | changes))
-
-

@@ -1,0 +1,121 @@
+"""From pydantic's errors to faults that name path, value and what would be right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from lpsched.errors import Fault
+
+__all__ = ["branch", "path_text", "validate"]
+
+_EXPECTED = {
+    "int_type": "expected an integer",
+    "string_type": "expected a string",
+    "bool_type": "expected true or false",
+    "float_type": "expected a number",
+    "list_type": "expected a list",
+    "tuple_type": "expected a list",
+    "dict_type": "expected a mapping",
+    "model_type": "expected a mapping",
+    "model_attributes_type": "expected a mapping",
+    "finite_number": "expected a finite number",
+}
+
+
+def branch(name: str) -> str:
+    """Tag of a union's branch; such tags are left out of paths."""
+    return f"<{name}>"
+
+
+def path_text(parts: Iterable[str | int]) -> str:
+    """Write a path as people do: ``ops[3].duration``."""
+    text = ""
+    for part in parts:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif not (part.startswith("<") and part.endswith(">")) and part != "[key]":
+            text += f".{part}" if text else part
+    return text
+
+
+def _seen(value: object) -> str:
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _message(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's
+    kind, context, seen = error["type"], error.get("ctx", {}), error["input"]
+    if kind == "missing":
+        return "required, but missing"
+    if kind == "extra_forbidden":
+        known = ", ".join(_known_keys(model, error["loc"]))
+        return "unknown key" + (f" (known: {known})" if known else "")
+    if kind in ("greater_than_equal", "greater_than", "less_than_equal", "less_than"):
+        sign, name = {
+            "greater_than_equal": (">=", "ge"),
+            "greater_than": (">", "gt"),
+            "less_than_equal": ("<=", "le"),
+            "less_than": ("<", "lt"),
+        }[kind]
+        what = "an integer" if isinstance(context[name], int) else "a number"
+        return f"expected {what} {sign} {context[name]}, got {_seen(seen)}"
+    if kind in _EXPECTED:
+        return f"{_EXPECTED[kind]}, got {_seen(seen)}"
+    if kind == "literal_error":
+        return f"expected {context['expected']}, got {_seen(seen)}"
+    if kind == "string_pattern_mismatch":
+        return f"expected text that matches {context['pattern']}, got {_seen(seen)}"
+    if kind in ("value_error", "union_tag_invalid"):
+        text = str(context.get("error", error["msg"]))
+        return f"{text}, got {_seen(seen)}"
+    return f"{error['msg']}, got {_seen(seen)}"
+
+
+def _known_keys(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
+    """Keys of the mapping in which an unknown key stood, from the JSON Schema."""
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.get("$defs", {})
+    node: Any = schema
+    for part in [p for p in location[:-1] if not str(p).startswith("<")]:
+        node = _step(node, part, definitions)
+        if node is None:
+            return []
+    found = _objects(node, definitions)
+    return sorted({key for item in found for key in item.get("properties", {})})
+
+
+def _objects(node: Any, definitions: Any) -> list[Any]:  # noqa: ANN401 - JSON Schema
+    if "$ref" in node:
+        return _objects(definitions[node["$ref"].rsplit("/", 1)[-1]], definitions)
+    for key in ("anyOf", "oneOf"):
+        if key in node:
+            return [o for n in node[key] for o in _objects(n, definitions)]
+    return [node]
+
+
+def _step(node: Any, part: str | int, definitions: Any) -> Any:  # noqa: ANN401
+    for item in _objects(node, definitions):
+        if isinstance(part, int) and "items" in item:
+            return item["items"]
+        if isinstance(part, str) and part in item.get("properties", {}):
+            return item["properties"][part]
+        extra = item.get("additionalProperties")
+        if isinstance(part, str) and isinstance(extra, dict):
+            return extra
+    return None
+
+
+def validate(model: type[BaseModel], raw: object) -> tuple[Any, list[Fault]]:
+    """Validate `raw`; return the model, or None with every fault found."""
+    try:
+        return model.model_validate(raw), []
+    except ValidationError as error:
+        faults = [
+            Fault(path_text(e["loc"]), _message(e, model))
+            for e in error.errors(include_url=False)
+        ]
+        return None, list(dict.fromkeys(faults))

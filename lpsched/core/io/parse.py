@@ -1,0 +1,140 @@
+"""Text to plain data: JSON and YAML, with nothing that JSON cannot say."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from lpsched.core.io.faults import path_text
+from lpsched.errors import Fault, FormatError
+
+__all__ = ["parse_text", "read_document", "read_text"]
+
+
+def read_text(path: str | Path) -> str:
+    """Read a UTF-8 file; a file that cannot be read is a `FormatError`."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        fault = Fault("", f"not UTF-8 text (byte {error.start})")
+        raise FormatError([fault], source=str(path)) from error
+    except OSError as error:
+        fault = Fault("", f"cannot be read: {error.strerror}")
+        raise FormatError([fault], source=str(path)) from error
+
+
+def read_document(path: str | Path) -> dict[str, Any]:
+    """Read a JSON or YAML mapping from a file.
+
+    Raises
+    ------
+    FormatError
+        The file cannot be read or parsed, or holds something else.
+    """
+    return parse_text(read_text(path), source=str(path))
+
+
+def parse_text(text: str, *, source: str) -> dict[str, Any]:
+    """Parse JSON (text that begins with a brace and parses as such) or YAML."""
+    data = (
+        _json(text, source) if _looks_like_json(text, source) else _yaml(text, source)
+    )
+    if not isinstance(data, dict):
+        what = "nothing" if data is None else f"a {type(data).__name__}"
+        fault = Fault("", f"expected a mapping with a `schema` key, got {what}")
+        raise FormatError([fault], source=source)
+    return data
+
+
+def _looks_like_json(text: str, source: str) -> bool:
+    if source.endswith((".yaml", ".yml")):
+        return False
+    return source.endswith(".json") or text.lstrip()[:1] in ("{", "[")
+
+
+def _json(text: str, source: str) -> Any:  # noqa: ANN401 - plain data
+    try:
+        return json.loads(
+            text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant
+        )
+    except json.JSONDecodeError as error:
+        fault = Fault(f"line {error.lineno}", f"not JSON: {error.msg}")
+        raise FormatError([fault], source=source) from error
+    except RecursionError as error:
+        raise FormatError([Fault("", "nested too deeply")], source=source) from error
+    except ValueError as error:
+        raise FormatError([Fault("", f"not JSON: {error}")], source=source) from error
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"the key {key!r} stands twice in one mapping")
+            seen.add(key)
+    return data
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def _yaml(text: str, source: str) -> Any:  # noqa: ANN401 - plain data
+    reader = YAML(typ="safe", pure=True)
+    try:
+        data = reader.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}" if mark else ""
+        problem = error.problem or error.context or "broken"
+        raise FormatError(
+            [Fault(where, f"not YAML: {problem}")], source=source
+        ) from error
+    except RecursionError as error:
+        raise FormatError([Fault("", "nested too deeply")], source=source) from error
+    except (YAMLError, ValueError) as error:
+        first = str(error).splitlines()[0]
+        raise FormatError([Fault("", f"not YAML: {first}")], source=source) from error
+    faults: list[Fault] = []
+    plain = _plain(data, (), faults, set())
+    if faults:
+        raise FormatError(faults, source=source)
+    return plain
+
+
+def _plain(
+    value: Any,  # noqa: ANN401 - whatever YAML holds
+    path: tuple[str | int, ...],
+    faults: list[Fault],
+    above: set[int],
+) -> Any:  # noqa: ANN401 - plain data
+    """Return `value` if JSON can say it; note what it cannot (dates, cycles, NaN)."""
+    if isinstance(value, float) and not math.isfinite(value):
+        faults.append(Fault(path_text(path), f"{value} is no finite number"))
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, dict | list) and id(value) in above:
+        faults.append(Fault(path_text(path), "an alias that contains itself"))
+        return None
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                text = f"expected a key of text, got {key!r}; put it in quotes"
+                faults.append(Fault(path_text(path), text))
+        inner = above | {id(value)}
+        return {
+            str(k): _plain(v, (*path, str(k)), faults, inner) for k, v in value.items()
+        }
+    if isinstance(value, list):
+        inner = above | {id(value)}
+        return [_plain(v, (*path, i), faults, inner) for i, v in enumerate(value)]
+    kind = type(value).__name__
+    faults.append(Fault(path_text(path), f"a {kind} is not allowed; put it in quotes"))
+    return None

@@ -1,0 +1,1 @@
+"""Exact models, side by side: each turns a `Request` into an `Outcome`."""
