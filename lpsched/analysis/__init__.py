@@ -1,1 +1,1 @@
-"""TODO"""
+"""What can be said of a graph or schedule by arithmetic: bounds, retiming, metrics."""

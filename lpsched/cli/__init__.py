@@ -1,1 +1,1 @@
-"""TODO"""
+"""The command line: parses, calls, prints, sets the exit code."""

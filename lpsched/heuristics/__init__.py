@@ -1,1 +1,1 @@
-"""TODO"""
+"""The published methods, as functions from graph to schedule."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""From a network and a training regime to the graph that is scheduled."""

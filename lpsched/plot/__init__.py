@@ -1,1 +1,1 @@
-"""TODO"""
+"""Pictures of schedules and graphs."""

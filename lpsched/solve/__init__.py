@@ -1,1 +1,1 @@
-"""TODO"""
+"""The facade: bounds, incumbents, back ends, lexicographic order, proofs."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The independent verifier: one function per rule, core and standard library only."""
