@@ -10,6 +10,7 @@ __all__ = [
     "FormatError",
     "InstanceError",
     "LpschedError",
+    "MissingExtraError",
     "NoScheduleError",
     "SolverError",
     "SolverUnavailableError",
@@ -89,6 +90,17 @@ class InstanceError(_FaultyError):
 
 class UnsupportedError(LpschedError):
     """A legal request that this version or this back end cannot serve."""
+
+
+class MissingExtraError(UnsupportedError):
+    """A request that needs an optional package which is not installed."""
+
+    def __init__(self, *, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"{package} is not installed; get it with: pip install 'lpsched[{extra}]'"
+        )
 
 
 class SolverUnavailableError(LpschedError):
