@@ -1,0 +1,196 @@
+"""The figures of a schedule, for solvers, plots and reports; memory over time.
+
+A second implementation, in formulas of its own, of what `lpsched.verify.measure`
+measures; the tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+from lpsched.core.graph import DeviceId, Graph, Tensor, TensorId
+from lpsched.core.measures import Measures
+from lpsched.core.schedule import Schedule
+
+__all__ = [
+    "bubble_to_work",
+    "device_loads",
+    "measure",
+    "memory_curve",
+    "stash_depth",
+]
+
+
+class _Life(NamedTuple):
+    """Iteration 0's copy of `tensor` on `device`: alive from birth up to death."""
+
+    tensor: Tensor
+    device: DeviceId
+    birth: int
+    death: int
+
+
+def measure(graph: Graph, schedule: Schedule) -> Measures:
+    """Measure a schedule that covers all ops and named delays of `graph`.
+
+    Returns
+    -------
+    Measures
+        Exact: times in ticks, sizes in the graph's unit, ratios as fractions.
+
+    Raises
+    ------
+    KeyError
+        An op or named delay is missing from the schedule.
+    """
+    loads = device_loads(graph, schedule)
+    period = schedule.period
+    places = schedule.ops
+    starts = [places[op.id].start for op in graph.ops]
+    ends = [
+        places[op.id].start + graph.duration(op.id, places[op.id].device)
+        for op in graph.ops
+    ]
+    lives = _lives(graph, schedule)
+    idle = sum(period - load for load in loads.values())
+    return Measures(
+        period=period,
+        iteration_period=Fraction(period) / graph.unfolding,
+        communication=sum(
+            life.tensor.size
+            for life in lives
+            if life.device != places[life.tensor.producer].device
+        ),
+        staleness=sum(schedule.delays[name] for name in graph.delays)
+        - len(graph.delays),
+        makespan=max(ends) - min(starts) if starts else 0,
+        peak_memory=max(
+            (
+                max(units for _, units in _curve(graph, schedule, device, own))
+                for device, own in _by_device(graph, lives).items()
+            ),
+            default=0,
+        ),
+        bubble_ratio=Fraction(idle, period * len(loads)) if loads else Fraction(0),
+        utilisation={d: Fraction(load, period) for d, load in loads.items()},
+    )
+
+
+def device_loads(graph: Graph, schedule: Schedule) -> dict[DeviceId, int]:
+    """Ticks of work that each device does in a period."""
+    loads = dict.fromkeys(graph.device_ids, 0)
+    for op in graph.ops:
+        device = schedule.ops[op.id].device
+        if device is not None:
+            loads[device] += graph.duration(op.id, device)
+    return loads
+
+
+def bubble_to_work(graph: Graph, schedule: Schedule) -> Fraction | None:
+    """Idle ticks over ticks of work, all devices together; None without work."""
+    loads = device_loads(graph, schedule).values()
+    work = sum(loads)
+    return Fraction(len(loads) * schedule.period - work, work) if work else None
+
+
+def memory_curve(
+    graph: Graph, schedule: Schedule, device: DeviceId
+) -> list[tuple[int, int]]:
+    """What a device holds over one period of the steady state.
+
+    Returns
+    -------
+    list of (phase, units)
+        The level from each phase to the next one listed (the last: to the end of
+        the period), residents included; begins at phase 0 and lists changes only.
+    """
+    lives = [life for life in _lives(graph, schedule) if life.device == device]
+    return _curve(graph, schedule, device, lives)
+
+
+def stash_depth(
+    graph: Graph, schedule: Schedule
+) -> dict[tuple[TensorId, DeviceId], int]:
+    """Versions of each tensor that a device holds at once, at most.
+
+    ``ceil((death - birth) / T)``: successive iterations' copies are T apart. A weight
+    read with staleness s shows s + 1 or more where it is made; an activation shows
+    the iterations in flight. Tensors of size 0 are counted, too; a copy that lives 0
+    ticks counts 0.
+    """
+    return {
+        (life.tensor.id, life.device): -((life.birth - life.death) // schedule.period)
+        for life in _lives(graph, schedule)
+    }
+
+
+def _lives(graph: Graph, schedule: Schedule) -> list[_Life]:
+    """Every copy: on the producer's device first, then where it is sent."""
+    period, places = schedule.period, schedule.ops
+    found: list[_Life] = []
+    for tensor in graph.tensors:
+        made = places[tensor.producer]
+        if made.device is None:
+            continue
+        done = made.start + graph.duration(tensor.producer, made.device)
+        needed: defaultdict[DeviceId, list[int]] = defaultdict(list)
+        for use in tensor.consumers:
+            user = places[use.op]
+            if user.device is not None:
+                start = user.start + schedule.delay(use.delay) * period
+                needed[user.device].append(start + graph.duration(use.op, user.device))
+        sent = {
+            d: done + graph.transfer_ticks(tensor, made.device, d)
+            for d in needed
+            if d != made.device
+        }
+        last = max([done, *needed[made.device], *sent.values()])
+        found.append(_Life(tensor, made.device, made.start, last))
+        found += [
+            _Life(tensor, d, done, max(arrived, *needed[d]))
+            for d, arrived in sent.items()
+        ]
+    return found
+
+
+def _by_device(graph: Graph, lives: list[_Life]) -> dict[DeviceId, list[_Life]]:
+    by_device: dict[DeviceId, list[_Life]] = {d: [] for d in graph.device_ids}
+    for life in lives:
+        by_device[life.device].append(life)
+    return by_device
+
+
+def _curve(
+    graph: Graph, schedule: Schedule, device: DeviceId, lives: list[_Life]
+) -> list[tuple[int, int]]:
+    r"""Level at each phase where it changes.
+
+    A copy alive in :math:`[b, d)` is alive at phase 0 in each iteration n with
+    :math:`b + nT \le 0 < d + nT`, and these are
+    :math:`\lfloor -b/T \rfloor - \lfloor -d/T \rfloor` iterations. From
+    there one more begins at phase b mod T, one ends at d mod T.
+    """
+    period = schedule.period
+    level = _resident(graph, schedule, device)
+    steps: Counter[int] = Counter()
+    for tensor, _, birth, death in lives:
+        level += tensor.size * ((-birth) // period - (-death) // period)
+        steps[birth % period] += tensor.size
+        steps[death % period] -= tensor.size
+    steps.pop(0, None)  # counted in the level at phase 0
+    curve = [(0, level)]
+    for phase in sorted(steps):
+        if steps[phase]:
+            level += steps[phase]
+            curve.append((phase, level))
+    return curve
+
+
+def _resident(graph: Graph, schedule: Schedule, device: DeviceId) -> int:
+    here: Mapping[str, bool] = {
+        op: placed.device == device for op, placed in schedule.ops.items()
+    }
+    return sum(r.size for r in graph.residents if any(here[op] for op in r.ops))
