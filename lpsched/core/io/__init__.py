@@ -18,6 +18,15 @@ from lpsched.core.io.graph_document import (
     graph_from_document,
     graph_to_document,
 )
+from lpsched.core.io.instance_document import (
+    InstanceDocument,
+    instance_from_document,
+)
+from lpsched.core.io.load import AnyDocument, load_any, load_instance, load_network
+from lpsched.core.io.network_document import (
+    NetworkDocument,
+    network_from_document,
+)
 from lpsched.core.io.parse import parse_text, read_document, read_text
 from lpsched.core.io.schedule_document import (
     ScheduleDocument,
@@ -27,7 +36,10 @@ from lpsched.core.io.schedule_document import (
 )
 
 __all__ = [
+    "AnyDocument",
     "GraphDocument",
+    "InstanceDocument",
+    "NetworkDocument",
     "ScheduleDocument",
     "checked",
     "digest",
@@ -35,8 +47,13 @@ __all__ = [
     "graph_digest",
     "graph_from_document",
     "graph_to_document",
+    "instance_from_document",
+    "load_any",
     "load_graph",
+    "load_instance",
+    "load_network",
     "load_schedule",
+    "network_from_document",
     "parse_text",
     "read_document",
     "read_text",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -52,8 +54,11 @@ def _message(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 - pydan
     if kind == "missing":
         return "required, but missing"
     if kind == "extra_forbidden":
-        known = ", ".join(_known_keys(model, error["loc"]))
-        return "unknown key" + (f" (known: {known})" if known else "")
+        known = _known_keys(model, error["loc"])
+        close = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        listed = f" (known: {', '.join(known)})" if known else ""
+        return f"unknown key{hint}{listed}"
     if kind in ("greater_than_equal", "greater_than", "less_than_equal", "less_than"):
         sign, name = {
             "greater_than_equal": (">=", "ge"),
@@ -75,12 +80,20 @@ def _message(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 - pydan
     return f"{error['msg']}, got {_seen(seen)}"
 
 
+@cache
+def _json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(by_alias=True)
+
+
 def _known_keys(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
     """Keys of the mapping in which an unknown key stood, from the JSON Schema."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = _json_schema(model)
     definitions = schema.get("$defs", {})
     node: Any = schema
-    for part in [p for p in location[:-1] if not str(p).startswith("<")]:
+    for part in location[:-1]:
+        if isinstance(part, str) and part == branch(part[1:-1]):
+            node = _branch_taken(node, part[1:-1], definitions)
+            continue
         node = _step(node, part, definitions)
         if node is None:
             return []
@@ -95,6 +108,14 @@ def _objects(node: Any, definitions: Any) -> list[Any]:  # noqa: ANN401 - JSON S
         if key in node:
             return [o for n in node[key] for o in _objects(n, definitions)]
     return [node]
+
+
+def _branch_taken(node: Any, name: str, definitions: Any) -> Any:  # noqa: ANN401
+    """The alternative that is a model of this name; all of them if none is."""
+    return next(
+        (item for item in _objects(node, definitions) if item.get("title") == name),
+        node,
+    )
 
 
 def _step(node: Any, part: str | int, definitions: Any) -> Any:  # noqa: ANN401

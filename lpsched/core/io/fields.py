@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from lpsched.core.io.faults import branch
+from lpsched.core.limits import MAX_INTEGER
 
 __all__ = [
     "MAX_INTEGER",
@@ -19,10 +20,6 @@ __all__ = [
     "Positive",
     "Whole",
 ]
-
-#: The greatest magnitude of any integer in a file (exact in JSON readers and in
-#: the 64-bit sums of the solvers).
-MAX_INTEGER = 2**53 - 1
 
 
 class Document(BaseModel):

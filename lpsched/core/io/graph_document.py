@@ -40,10 +40,13 @@ from lpsched.errors import FormatError
 
 __all__ = [
     "GraphDocument",
+    "LinkDocument",
+    "LinkOverride",
     "checked",
     "digest",
     "graph_from_document",
     "graph_to_document",
+    "resolved_link",
 ]
 
 GRAPH_SCHEMA = "lpsched/graph/1"
@@ -189,7 +192,7 @@ def _graph(document: GraphDocument, raw: Mapping[str, Any]) -> Graph:
             Device(id=DeviceId(d.id), memory=d.memory) for d in document.devices
         ),
         link=link,
-        links=dict(_link(override, link) for override in document.links),
+        links=dict(resolved_link(override, link) for override in document.links),
         delays={
             DelayName(k): Delay(min=d.min, max=d.max)
             for k, d in document.delays.items()
@@ -211,7 +214,10 @@ def _graph(document: GraphDocument, raw: Mapping[str, Any]) -> Graph:
     )
 
 
-def _link(override: LinkOverride, link: Link) -> tuple[tuple[DeviceId, DeviceId], Link]:
+def resolved_link(
+    override: LinkOverride, link: Link
+) -> tuple[tuple[DeviceId, DeviceId], Link]:
+    """Fill the fields that an override leaves open from the default link."""
     given = override.model_fields_set
     resolved = Link(
         latency=override.latency if "latency" in given else link.latency,

@@ -1,0 +1,9 @@
+"""The greatest integer that any document may hold."""
+
+from __future__ import annotations
+
+__all__ = ["MAX_INTEGER"]
+
+#: The greatest magnitude of any integer in a file (exact in JSON readers and in
+#: the 64-bit sums of the solvers).
+MAX_INTEGER = 2**53 - 1
