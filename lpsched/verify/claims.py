@@ -105,7 +105,7 @@ def _bounds(result: Result, figures: dict[str, int | str]) -> Iterator[Violation
     claimed += [
         (f"proof value of {name!r}", name, proof.value)
         for name, proof in result.proof.items()
-        if proof.value is not None
+        if proof.value is not None and name not in result.bound
     ]
     for what, name, bound in claimed:
         if name not in INTEGER_OBJECTIVES:
