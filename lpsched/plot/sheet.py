@@ -34,7 +34,7 @@ GAP = 0.18
 AXIS = 0.5
 NOTE_LEADING = 0.165
 #: A lane is as high as reads well, less if there are many; a page has an end.
-LANE, LEAST_LANE, USUAL_HEIGHT, GREATEST_HEIGHT = 0.55, 0.26, 9.0, 200.0
+LANE, LEAST_LANE, USUAL_HEIGHT, GREATEST_HEIGHT = 0.55, 0.26, 9.0, 100.0
 
 
 @dataclass(frozen=True, slots=True)
