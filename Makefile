@@ -1,0 +1,62 @@
+# Everything a checkout needs, from a bare machine with Python >= 3.11, pip and make.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+DIST ?= dist
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(BIN)/python
+STAMP := $(VENV)/.ready
+PIP := $(RUN) -m pip --quiet --no-input --disable-pip-version-check
+
+# The environment is trusted while its Python runs and finds this very checkout: not
+# after an interrupted set-up, a removed Python, or a copy of the folder.
+SOUND := import lpsched, os, sys; sys.exit(not os.path.samefile(lpsched.__path__[0], "lpsched"))
+REBUILD := $(shell test -f $(STAMP) && $(RUN) -I -c '$(SOUND)' 2>/dev/null || echo rebuild)
+
+# Some systems package pip but not the copy of it that venv would install.
+BARE_VENV = { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
+	$(PYTHON) -m pip --python $(RUN) --quiet --no-input install pip; }
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format wheel clean rebuild
+
+help:  ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
+
+demo: $(STAMP)  ## compare the methods on VGG-16 with 8 devices, and draw gantt.png
+	$(RUN) -m lpsched compare models/vgg16.yaml --devices 8 --plot gantt.png
+
+test: $(STAMP)  ## run all tests
+	$(RUN) -m pytest -q -n 2 $(PYTEST_ARGS)
+
+lint: $(STAMP)  ## check style, types and floors
+	$(RUN) -m ruff check
+	$(RUN) -m ruff format --check
+	$(RUN) -m mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## lay the code out
+	$(RUN) -m ruff format
+	$(RUN) -m ruff check --fix
+
+wheel: $(STAMP)  ## build the wheel into dist/
+	$(PIP) wheel --no-deps --wheel-dir $(DIST) .
+
+clean:  ## remove all that make and the tools made
+	rm -rf $(VENV) dist build gantt.png .coverage
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find lpsched tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml $(REBUILD)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+		"lpsched needs Python >= 3.11, and $(PYTHON) is " + sys.version.split()[0] + \
+		": name another, as in make PYTHON=python3.12")'
+	@echo "Setting up $(VENV) (a minute or two, once)" >&2
+	@$(if $(REBUILD),$(PYTHON) -m venv --clear $(VENV) >/dev/null || $(BARE_VENV))
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+rebuild:
