@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from lpsched.core.io.faults import branch
 from lpsched.core.limits import MAX_INTEGER
 
 __all__ = [
     "MAX_INTEGER",
+    "NOT_EMPTY",
     "Count",
     "DelayField",
     "Document",
@@ -29,6 +30,15 @@ class Document(BaseModel):
         extra="forbid", strict=True, frozen=True, populate_by_name=True
     )
 
+
+def _not_empty(value: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    if value == ():
+        raise ValueError("expected at least one entry")
+    return value
+
+
+#: For lists: refuses an empty one, and only when its entries are right.
+NOT_EMPTY = AfterValidator(_not_empty)
 
 Whole = Annotated[int, Field(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]

@@ -8,7 +8,14 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from lpsched.core.instance import Arrangement, Mode, PlacementRule, RoundingRule
 from lpsched.core.io.faults import branch
-from lpsched.core.io.fields import Count, Document, Identifier, Name, Positive
+from lpsched.core.io.fields import (
+    NOT_EMPTY,
+    Count,
+    Document,
+    Identifier,
+    Name,
+    Positive,
+)
 from lpsched.core.io.graph_document import LinkDocument, LinkOverride
 from lpsched.core.io.numbers import NumberField, PositiveNumberField, SpeedField
 from lpsched.core.network import Saves
@@ -65,7 +72,7 @@ DevicesField = Annotated[
     | Annotated[DeviceCountDocument, Tag(branch("mapping"))]
     | Annotated[
         tuple[ProcessorDocument, ...],
-        Field(min_length=1, max_length=MAX_DEVICES),
+        NOT_EMPTY,
         Tag(branch("list")),
     ],
     Discriminator(_container_kind),
@@ -172,7 +179,7 @@ class TrainingDocument(Document):
 
 StagesField = Annotated[
     Annotated[DeviceCount, Tag(branch("scalar"))]
-    | Annotated[tuple[tuple[str, ...], ...], Field(min_length=1), Tag(branch("list"))],
+    | Annotated[tuple[tuple[str, ...], ...], NOT_EMPTY, Tag(branch("list"))],
     Discriminator(
         lambda v: branch("list") if isinstance(v, tuple) else branch("scalar")
     ),
@@ -222,7 +229,7 @@ class InstanceDocument(Document):
     costs: AnyCostsDocument = CostsDocument()
     training: TrainingDocument = TrainingDocument()
     placement: PlacementDocument = PlacementDocument()
-    objective: tuple[Objective, ...] | None = Field(default=None, min_length=1)
+    objective: Annotated[tuple[Objective, ...] | None, NOT_EMPTY] = None
     period_slack: NumberField = 0
     max_period: Positive | None = None
     known: dict[Objective, KnownDocument] = Field(default_factory=dict)

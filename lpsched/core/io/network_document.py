@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from lpsched.core.io.faults import validate
-from lpsched.core.io.fields import Document, Name, Positive
+from lpsched.core.io.fields import NOT_EMPTY, Document, Name, Positive
 from lpsched.core.io.layer_document import (
     LAYER_TYPES,
     AnyLayerDocument,
@@ -30,7 +30,7 @@ class NetworkDocument(Document):
     name: Name
     origin: str | None = None
     batch: Positive = 1
-    input: tuple[Positive, ...] | None = Field(default=None, min_length=1)
+    input: Annotated[tuple[Positive, ...] | None, NOT_EMPTY] = None
     time_unit: Name | None = None
     size_unit: Name | None = None
     layers: tuple[AnyLayerDocument, ...]

@@ -1,0 +1,246 @@
+"""Exact times and sizes of every layer, by a cost model; nothing is rounded here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from lpsched.core.graph import DeviceId
+from lpsched.core.instance import CostModel
+from lpsched.core.network import Amount, Cost, Layer, Network
+from lpsched.errors import Fault, UnsupportedError
+from lpsched.network.layers import Work
+from lpsched.network.shapes import layer_paths, works_of
+
+__all__ = ["MAC", "LayerCosts", "cost_model_of", "layer_costs", "size_unit_of"]
+
+MAC = "MAC"
+ELEMENT = "element"
+
+Time = Literal["forward", "input_grad", "weight_grad"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCosts:
+    """Exact costs of one layer; None for an op that the layer does not have.
+
+    Attributes
+    ----------
+    forward, input_grad, weight_grad, update : Amount or None
+        Times of F, I, W and U, of all parts together, in the model's unit.
+    output, parameters : Fraction
+        Sizes, in the network's size unit; of a layer that shares weights, theirs.
+    """
+
+    forward: Amount
+    input_grad: Amount | None
+    weight_grad: Amount | None
+    update: Amount | None
+    output: Fraction
+    parameters: Fraction
+
+
+def cost_model_of(network: Network, costs: CostModel) -> Literal["macs", "given"]:
+    """Return the cost model asked for, or the one that the network's file implies.
+
+    Without a word, times come from the file if it states their unit (other than MAC)
+    or if no layer has a type; else MACs are counted.
+
+    Raises
+    ------
+    UnsupportedError
+        The model is one that this version only reads.
+    """
+    if costs.model in ("systolic", "roofline"):
+        text = f"costs.model: {costs.model!r} is not built yet; use macs or given"
+        raise UnsupportedError(text)
+    if costs.model is not None:
+        return "macs" if costs.model == "macs" else "given"
+    measured = network.time_unit not in (None, MAC)
+    typed = any(layer.type is not None for layer in network.layers)
+    return "macs" if typed and not measured else "given"
+
+
+def size_unit_of(network: Network) -> str:
+    """Return the unit of the network's sizes."""
+    return network.size_unit or ELEMENT
+
+
+def layer_costs(
+    network: Network, costs: CostModel, devices: Sequence[DeviceId]
+) -> tuple[dict[str, LayerCosts], list[Fault]]:
+    """Exact costs of every layer, in topological order, or the faults.
+
+    With the model ``macs``, F costs the multiply-accumulates of the layer for the
+    whole batch, W those with parameters, I those with parameters and twice those of
+    two activations (each factor has its own gradient). Times that the file gives
+    in MAC stand for what would be counted. With ``given``, every time comes from the
+    file. I exists where a predecessor has an I or a W, or where its time is given;
+    W where the layer is trainable and has parameters.
+    """
+    counter = _Counter(network, cost_model_of(network, costs), devices)
+    found = {layer.name: counter.costs(layer) for layer in network.ordered_layers}
+    return found, counter.faults
+
+
+class _Counter:
+    """Counts layer by layer, in topological order, and gathers faults."""
+
+    def __init__(
+        self,
+        network: Network,
+        model: Literal["macs", "given"],
+        devices: Sequence[DeviceId],
+    ) -> None:
+        self.network = network
+        self.works, self.unknown, self.faults = works_of(network)
+        self._paths = layer_paths(network)
+        self._model = model
+        self._devices = devices
+        # A layer whose shape was complained of, itself or through an input.
+        known = self.works.keys() | self.unknown.keys()
+        self._reported = {x.name for x in network.layers if x.name not in known}
+        self._differentiated: set[str] = set()
+        self._times_count = model == "given" or network.time_unit in (None, MAC)
+
+    def costs(self, layer: Layer) -> LayerCosts:
+        """Costs of one layer; a fault is noted and counts as 0."""
+        owner = self.network.layer_by_name[layer.shares or layer.name]
+        parameters = self._parameters(owner)
+        self._check_parameters(layer, owner, parameters)
+        input_grad = weight_grad = update = None
+        if self._has_input_grad(layer):
+            input_grad = self._time(layer, "input_grad")
+        if layer.trainable and self._has_parameters(owner, parameters):
+            weight_grad = self._time(layer, "weight_grad")
+            update = self._update(layer)
+        if input_grad is not None or weight_grad is not None:
+            self._differentiated.add(layer.name)
+        return LayerCosts(
+            forward=self._time(layer, "forward"),
+            input_grad=input_grad,
+            weight_grad=weight_grad,
+            update=update,
+            output=self._output(layer),
+            parameters=parameters,
+        )
+
+    def _fault(self, layer: Layer, key: str, text: str) -> None:
+        self.faults.append(Fault(f"{self._paths[layer.name]}.{key}", text))
+
+    def _has_input_grad(self, layer: Layer) -> bool:
+        given = self._times_count and layer.input_grad is not None
+        return given or any(name in self._differentiated for name in layer.inputs)
+
+    def _has_parameters(self, owner: Layer, parameters: Fraction) -> bool:
+        """Tell whether weights exist; a time of W given without a size implies so."""
+        if owner.type is not None or owner.parameters is not None:
+            return parameters > 0
+        return _is_positive(owner.weight_grad)
+
+    def _check_parameters(
+        self, layer: Layer, owner: Layer, parameters: Fraction
+    ) -> None:
+        if layer.parameters not in (None, parameters):
+            text = f"{owner.name!r} owns the weights and has {parameters}"
+            self._fault(layer, "parameters", text)
+        lost = self._times_count and _is_positive(layer.weight_grad)
+        if lost and not self._has_parameters(owner, parameters):
+            text = "a layer without parameters has no weight gradient"
+            self._fault(layer, "weight_grad", text)
+
+    def _time(self, layer: Layer, key: Time) -> Amount:
+        given = getattr(layer, key)
+        if isinstance(given, tuple):
+            text = "a list per microbatch goes with `training.mode: synchronous`"
+            self._fault(layer, key, text)
+        elif self._times_count and given is not None:
+            return self._checked(layer, key, given)
+        elif self._model == "given":
+            text = "required, but missing (0 if it takes no time)"
+            self._fault(layer, key, text)
+        else:
+            work = self._work(layer, key)
+            return Fraction(self.network.batch * _macs(work, key))
+        return Fraction(0)
+
+    def _checked(self, layer: Layer, key: str, given: Amount) -> Amount:
+        """Return the given time; a map needs an entry for each device, no other."""
+        if not isinstance(given, Mapping):
+            return given
+        wrong = [(n, "unknown device") for n in given if n not in self._devices]
+        wrong += [
+            (n, "no entry for the device") for n in self._devices if n not in given
+        ]
+        for name, text in wrong:
+            self._fault(layer, key, f"{text} {name!r}")
+        return Fraction(0) if wrong else given
+
+    def _update(self, layer: Layer) -> Amount | None:
+        """Time of U; no MACs where the file gives it in another unit."""
+        if layer.update is None or layer.shares is not None:
+            return None
+        if isinstance(layer.update, tuple):
+            text = "expected one time; there is one update an iteration"
+            self._fault(layer, "update", text)
+            return Fraction(0)
+        if not self._times_count:
+            return Fraction(0)
+        return self._checked(layer, "update", layer.update)
+
+    def _output(self, layer: Layer) -> Fraction:
+        if layer.output is not None:
+            return layer.output
+        if layer.type is None:
+            return Fraction(0)
+        work = self._sized(layer, "output")
+        return Fraction(self.network.batch * math.prod(work.output))
+
+    def _parameters(self, owner: Layer) -> Fraction:
+        if owner.parameters is not None:
+            return owner.parameters
+        if owner.type is None:
+            return Fraction(0)
+        return Fraction(self._sized(owner, "parameters").parameters)
+
+    def _sized(self, layer: Layer, key: str) -> Work:
+        if size_unit_of(self.network) == ELEMENT:
+            return self._work(layer, key)
+        if layer.name not in self._reported:
+            self._reported.add(layer.name)
+            unit = self.network.size_unit
+            text = (
+                f"required: shapes count elements, and the file's sizes are in {unit}"
+            )
+            self._fault(layer, key, text)
+        return Work(output=())
+
+    def _work(self, layer: Layer, key: str) -> Work:
+        """Work of a layer; complain once where its shape is unknown, not after it."""
+        if layer.name in self.works:
+            return self.works[layer.name]
+        if not self._reported & {layer.name, *layer.inputs}:
+            text = f"needs the layer's shape, but {self.unknown[layer.name]}"
+            if layer.type is None:
+                text = "required: the layer has no `type` to count it from"
+                if not self._times_count:
+                    text += f", and times in {self.network.time_unit} are no MACs"
+            self._fault(layer, key, text)
+        self._reported.add(layer.name)
+        return Work(output=())
+
+
+def _is_positive(cost: Cost | None) -> bool:
+    values = cost.values() if isinstance(cost, Mapping) else [cost]
+    return any(isinstance(value, Fraction) and value > 0 for value in values)
+
+
+def _macs(work: Work, key: Time) -> int:
+    if key == "forward":
+        return work.weight_macs + work.free_macs
+    if key == "input_grad":
+        return work.weight_macs + 2 * work.free_macs
+    return work.weight_macs
