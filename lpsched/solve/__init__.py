@@ -1,1 +1,19 @@
 """The facade: bounds, incumbents, back ends, lexicographic order, proofs."""
+
+from lpsched.solve.compare import DEFAULT_METHODS, Row, compare, method_names
+from lpsched.solve.facade import pin, solve, solve_by_method
+from lpsched.solve.params import BACKENDS, Report, Snapshot, SolveParams
+
+__all__ = [
+    "BACKENDS",
+    "DEFAULT_METHODS",
+    "Report",
+    "Row",
+    "Snapshot",
+    "SolveParams",
+    "compare",
+    "method_names",
+    "pin",
+    "solve",
+    "solve_by_method",
+]

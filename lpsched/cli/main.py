@@ -1,0 +1,108 @@
+"""`main`: runs the app and turns every outcome into an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpsched._version import __version__
+from lpsched.cli import verbs
+from lpsched.cli.exits import ExitCode, code_of_error
+from lpsched.cli.output import complain
+from lpsched.errors import LpschedError, SolverError
+
+__all__ = ["main"]
+
+app = typer.Typer(
+    name="lpsched",
+    help="Find, prove and explain the best schedule for pipelined training.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+verbs.register(app)
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        typer.echo(f"lpsched {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Print the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Find, prove and explain the best schedule for pipelined training."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; default: the process's.
+    """
+    try:
+        app(args=None if argv is None else list(argv), prog_name="lpsched")
+        sys.stdout.flush()
+    except SystemExit as stop:
+        return _code(stop)
+    except BrokenPipeError:
+        # The reader has gone; keep the interpreter's own flush from complaining.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.DONE
+    except LpschedError as error:
+        for line in str(error).splitlines():
+            complain(line)
+        if isinstance(error, SolverError):
+            _report_bug(error)
+        return code_of_error(error)
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return ExitCode.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last door: a bug, told as such
+        traceback.print_exception(error)
+        _report_bug(error)
+        return ExitCode.FAILED
+    return ExitCode.DONE
+
+
+def _code(stop: SystemExit) -> int:
+    if stop.code is None:
+        return ExitCode.DONE
+    return stop.code if isinstance(stop.code, int) else ExitCode.FAILED
+
+
+def _report_bug(error: Exception) -> None:
+    """Say that this is a bug and keep the solver's model for the report."""
+    complain(
+        "this is a bug in lpsched or in a solver: please report it on the project's"
+        f" issue tracker with the command, the input files and lpsched {__version__}"
+    )
+    model = error.model if isinstance(error, SolverError) else None
+    if model is not None:
+        with tempfile.NamedTemporaryFile(
+            "w", suffix=".model.txt", prefix="lpsched-", delete=False
+        ) as stream:
+            stream.write(model)
+        complain(f"the model is kept in {Path(stream.name)}")

@@ -1,0 +1,153 @@
+"""Arguments and options that several verbs share, and how their texts are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "DevicesOption",
+    "FileArgument",
+    "JsonOption",
+    "LimitOption",
+    "Manner",
+    "MaxPeriodOption",
+    "NoProgressOption",
+    "OutputOption",
+    "QuietOption",
+    "SeedOption",
+    "SlackOption",
+    "VerboseOption",
+    "WorkersOption",
+    "one_count",
+    "parse_devices",
+    "parse_list",
+    "parse_slack",
+]
+
+FileArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A network, an instance or a graph; or the name of a shipped network.",
+        show_default=False,
+    ),
+]
+DevicesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--devices",
+        metavar="N",
+        help="Number of devices for a network: 8, or 2..9, or 2,4,8 in compare.",
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of a table.")
+]
+QuietOption = Annotated[
+    bool, typer.Option("-q", "--quiet", help="No remarks on stderr.")
+]
+VerboseOption = Annotated[
+    bool, typer.Option("-v", "--verbose", help="More remarks on stderr.")
+]
+NoProgressOption = Annotated[
+    bool, typer.Option("--no-progress", help="No progress line on stderr.")
+]
+LimitOption = Annotated[
+    float,
+    typer.Option("--time-limit", metavar="S", help="Seconds for the solver."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the solver.")]
+WorkersOption = Annotated[
+    int,
+    typer.Option(
+        "--workers",
+        min=1,
+        help="Threads of the solver; 1 gives the same answer every time.",
+    ),
+]
+SlackOption = Annotated[
+    str,
+    typer.Option(
+        "--period-slack",
+        metavar="F",
+        help="Share by which later objectives may lengthen the least period.",
+    ),
+]
+MaxPeriodOption = Annotated[
+    int | None,
+    typer.Option("--max-period", metavar="T", help="Longest period allowed, in ticks."),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("-o", "--output", help="File to write.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a verb speaks: to people or programs, loud or quiet."""
+
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    progress: bool = True
+
+
+def parse_devices(text: str) -> tuple[int, ...]:
+    """Read ``8``, ``2..9`` or ``2,4,8``; a usage error otherwise."""
+    counts: list[int] = []
+    for part in text.split(","):
+        first, dots, last = part.partition("..")
+        try:
+            low = int(first)
+            high = int(last) if dots else low
+        except ValueError:
+            low, high = 1, 0
+        if not 1 <= low <= high or high > MOST_DEVICES:
+            expected = (
+                f"a count from 1 to {MOST_DEVICES}, a range such as 2..9, or a list"
+            )
+            raise typer.BadParameter(
+                f"expected {expected}, got {text!r}", param_hint="--devices"
+            )
+        counts.extend(range(low, high + 1))
+    return tuple(dict.fromkeys(counts))
+
+
+#: No pipeline has more; a typing mistake does.
+MOST_DEVICES = 4096
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    """Read a comma list."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def parse_slack(text: str) -> Fraction:
+    """Read a non-negative number exactly: ``0.02`` is 1/50."""
+    try:
+        slack = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        slack = Fraction(-1)
+    if slack < 0:
+        raise typer.BadParameter(
+            f"expected a number >= 0 such as 0.02, got {text!r}",
+            param_hint="--period-slack",
+        )
+    return slack
+
+
+def one_count(text: str | None) -> int | None:
+    """Read --devices where only one count makes sense."""
+    if text is None:
+        return None
+    counts = parse_devices(text)
+    if len(counts) != 1:
+        raise typer.BadParameter(
+            f"expected one count here, got {text!r}", param_hint="--devices"
+        )
+    return counts[0]

@@ -1,0 +1,125 @@
+"""From the FILE on the command line to a graph with its rounding and its wishes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from lpsched.core.graph import DeviceId, Graph
+from lpsched.core.instance import Instance
+from lpsched.core.io import load_any
+from lpsched.core.network import Network
+from lpsched.core.schedule import Schedule
+from lpsched.errors import Fault, InstanceError
+from lpsched.network import (
+    Compiled,
+    compile_instance,
+    compile_network,
+    load_shipped,
+    shipped_names,
+)
+
+__all__ = ["Problem", "load_graph_file", "load_problem", "load_schedule_file"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A graph to schedule, and what its file says of how.
+
+    Attributes
+    ----------
+    rounding : mapping or None
+        How real costs became ticks, for `result.rounding`.
+    """
+
+    graph: Graph
+    rounding: Mapping[str, Any] | None = None
+    objective: tuple[str, ...] | None = None
+    period_slack: Fraction | None = None
+    max_period: int | None = None
+
+
+def load_problem(file: str, devices: int | None) -> Problem:
+    """Read a network, instance or graph; a name that is no file may be a shipped one.
+
+    Raises
+    ------
+    FormatError, InstanceError
+        The file cannot be read or scheduled, or the device count does not fit it.
+    """
+    loaded = _load(file)
+    if isinstance(loaded, Network):
+        if devices is None:
+            text = "a network says nothing of devices; give their number with --devices"
+            raise InstanceError([Fault("", text)], source=file)
+        compiled = compile_network(loaded, devices=devices)
+        return Problem(graph=compiled.graph, rounding=_rounding(compiled))
+    if isinstance(loaded, Instance):
+        if devices is not None:
+            loaded = _with_devices(loaded, devices, file)
+        compiled = compile_instance(loaded)
+        return Problem(
+            graph=compiled.graph,
+            rounding=_rounding(compiled),
+            objective=loaded.objective,
+            period_slack=loaded.period_slack,
+            max_period=loaded.max_period,
+        )
+    if isinstance(loaded, Schedule):
+        text = "this is a schedule; a network, an instance or a graph is wanted"
+        raise InstanceError([Fault("schema", text)], source=file)
+    if devices is not None and devices != len(loaded.devices):
+        text = (
+            f"the graph has {len(loaded.devices)} devices; --devices cannot change it"
+        )
+        raise InstanceError([Fault("devices", text)], source=file)
+    return Problem(graph=loaded)
+
+
+def _load(file: str) -> Network | Instance | Graph | Schedule:
+    path = Path(file)
+    if not path.exists() and file in shipped_names():
+        return load_shipped(file)
+    return load_any(path)
+
+
+def _rounding(compiled: Compiled) -> dict[str, Any] | None:
+    return None if compiled.rounding is None else compiled.rounding.as_document()
+
+
+def _with_devices(instance: Instance, count: int, source: str) -> Instance:
+    """Give an instance with devices all alike another number of them."""
+    alike = {replace(device, id=DeviceId("")) for device in instance.devices}
+    if instance.graph is not None or instance.links or len(alike) > 1:
+        text = (
+            "the instance states its devices one by one; --devices cannot change them"
+        )
+        raise InstanceError([Fault("devices", text)], source=source)
+    first = instance.devices[0]
+    devices = tuple(replace(first, id=DeviceId(f"d{i}")) for i in range(count))
+    return replace(instance, devices=devices)
+
+
+def load_graph_file(file: str) -> Graph:
+    """Read a file that must hold a graph."""
+    loaded = load_any(Path(file))
+    if not isinstance(loaded, Graph):
+        text = f"a graph (lpsched/graph/1) is wanted, not a {_what(loaded)}"
+        raise InstanceError([Fault("schema", text)], source=file)
+    return loaded
+
+
+def load_schedule_file(file: str) -> Schedule:
+    """Read a file that must hold a schedule."""
+    loaded = load_any(Path(file))
+    if not isinstance(loaded, Schedule):
+        text = f"a schedule (lpsched/schedule/1) is wanted, not a {_what(loaded)}"
+        raise InstanceError([Fault("schema", text)], source=file)
+    return loaded
+
+
+def _what(loaded: object) -> str:
+    return type(loaded).__name__.lower()

@@ -1,0 +1,19 @@
+"""One module a verb; `register` puts them all on the app."""
+
+from __future__ import annotations
+
+import typer
+
+from lpsched.cli.verbs import bound, build, compare, plot, schema, solve, verify
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add every verb to the app, in the order in which help lists them."""
+    for verb in (compare, solve, build, verify, bound, plot, schema):
+        app.command(
+            name=verb.__name__.rsplit(".", 1)[-1],
+            epilog=f"Example: {verb.EXAMPLE}",
+            no_args_is_help=True,
+        )(verb.command)

@@ -1,0 +1,51 @@
+"""`lpsched build`: compile a network or an instance to a graph."""
+
+from __future__ import annotations
+
+from lpsched.cli.options import (
+    DevicesOption,
+    FileArgument,
+    OutputOption,
+    QuietOption,
+    one_count,
+)
+from lpsched.cli.output import note, print_text, save_text
+from lpsched.cli.problem import load_problem
+from lpsched.core.io import document_text, graph_to_document
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = "lpsched build models/vgg16.yaml --devices 8 -o vgg16-8.json"
+
+
+def command(
+    *,
+    file: FileArgument,
+    devices: DevicesOption = None,
+    output: OutputOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Compile a network or an instance to the graph that is scheduled.
+
+    Without -o the graph goes to stdout.
+    """
+    problem = load_problem(file, one_count(devices))
+    graph = problem.graph
+    text = document_text(graph_to_document(graph))
+    if output is None:
+        print_text(text)
+        return
+    save_text(output, text)
+    summary = (
+        f"{output}: {len(graph.ops)} ops, {len(graph.tensors)} tensors,"
+        f" {len(graph.devices)} devices, time in {graph.time_unit},"
+        f" sizes in {graph.size_unit}"
+    )
+    note(summary, quiet=quiet)
+    if problem.rounding is not None:
+        note(rounding_sentence(problem.rounding), quiet=quiet)
+
+
+def rounding_sentence(rounding: object) -> str:
+    """Say what rounding cost."""
+    return f"rounding: {rounding}"

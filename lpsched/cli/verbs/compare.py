@@ -1,0 +1,196 @@
+"""`lpsched compare`: every method on one problem, side by side."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpsched.cli.exits import ExitCode, code_of_status
+from lpsched.cli.options import (
+    DevicesOption,
+    FileArgument,
+    JsonOption,
+    LimitOption,
+    Manner,
+    NoProgressOption,
+    QuietOption,
+    SeedOption,
+    VerboseOption,
+    WorkersOption,
+    parse_devices,
+    parse_list,
+)
+from lpsched.cli.output import (
+    keys_of,
+    note,
+    number,
+    percent,
+    print_json,
+    print_table,
+    save_text,
+    table_csv,
+)
+from lpsched.cli.problem import Problem, load_problem
+from lpsched.cli.running import run
+from lpsched.plot import draw
+from lpsched.solve import (
+    DEFAULT_METHODS,
+    Report,
+    Row,
+    SolveParams,
+    compare,
+    method_names,
+)
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = "lpsched compare models/vgg16.yaml --devices 8 --plot gantt.png"
+
+
+def command(
+    *,
+    file: FileArgument,
+    devices: DevicesOption = None,
+    methods: Annotated[
+        str,
+        typer.Option("--methods", help=f"Comma list of {', '.join(method_names())}."),
+    ] = ",".join(DEFAULT_METHODS),
+    baseline: Annotated[
+        str, typer.Option("--baseline", help="The method that speed-ups refer to.")
+    ] = "pipedream",
+    objective: Annotated[
+        str, typer.Option("--objective", help="What `optimal` minimises, in order.")
+    ] = "period",
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Gantt chart to write: .png, .svg, .pdf, .html."),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="Write the table as CSV.")
+    ] = None,
+    time_limit: LimitOption = 60.0,
+    seed: SeedOption = 0,
+    workers: WorkersOption = 1,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    """Set every method's schedule beside the proved optimum, each verified.
+
+    The speed-up is over the baseline; the gap is that of the period to the best
+    lower bound proved. The time limit holds for each solve.
+    """
+    manner = Manner(json=json, quiet=quiet, verbose=verbose, progress=not no_progress)
+    counts: Sequence[int | None] = [None] if devices is None else parse_devices(devices)
+    problems = [load_problem(file, count) for count in counts]
+    params = SolveParams(
+        objective=parse_list(objective),
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+    )
+
+    def work(report: Report, interrupt: threading.Event) -> list[Row]:
+        rows: list[Row] = []
+        for problem in problems:
+            rows += compare(
+                problem.graph,
+                methods=parse_list(methods),
+                baseline=baseline,
+                params=params,
+                report=report,
+                interrupt=interrupt,
+            )
+        return rows
+
+    rows, interrupted = run(work, manner, title=problems[0].graph.name)
+    _show(rows, problems, manner, baseline)
+    if csv is not None:
+        documents = [row.document() for row in rows]
+        keys = [key for key in keys_of(documents) if key not in ("bound", "reason")]
+        values = [[document.get(key) for key in keys] for document in documents]
+        save_text(csv, table_csv(keys, values))
+    if plot is not None:
+        _plot(rows, plot)
+        note(f"{plot} written", quiet=quiet)
+    raise typer.Exit(ExitCode.INTERRUPTED if interrupted else _code(rows))
+
+
+def _code(rows: Sequence[Row]) -> int:
+    """0 if every row shown is verified; else the solver's own code."""
+    statuses = [row.status for row in rows if row.schedule is None]
+    failed = [code_of_status(s) for s in statuses if s != "none"]
+    return max(failed, default=ExitCode.DONE)
+
+
+def _plot(rows: Sequence[Row], path: Path) -> None:
+    """Draw PipeDream, the better LayerPipe and the optimum, or else whatever is there.
+
+    Several device counts would not fit one picture: the greatest is drawn.
+    """
+    devices = max(row.devices for row in rows)
+    drawn = [r for r in rows if r.schedule is not None and r.devices == devices]
+    layerpipe = [r for r in drawn if r.method.startswith("layerpipe")]
+    best = min(layerpipe, key=lambda r: r.objective["period"], default=None)
+    chosen = [
+        r for r in drawn if r is best or r.method in ("pipedream", "optimal")
+    ] or drawn
+    draw([(r.method, r.graph, r.schedule) for r in chosen if r.schedule], path)
+
+
+def _show(
+    rows: Sequence[Row], problems: Sequence[Problem], manner: Manner, baseline: str
+) -> None:
+    if manner.json:
+        print_json([row.document() for row in rows])
+        return
+    columns = [
+        ("devices", "right"),
+        ("method", "left"),
+        ("period", "right"),
+        (f"vs {baseline}", "right"),
+        ("gap to bound", "right"),
+        ("communication", "right"),
+        ("staleness", "right"),
+        ("peak memory", "right"),
+        ("utilisation", "right"),
+        ("status", "left"),
+        ("seconds", "right"),
+        ("verified", "left"),
+    ]
+    graph = problems[0].graph
+    title = f"{graph.name}: time in {graph.time_unit}, sizes in {graph.size_unit}"
+    print_table(columns, [_cells(row) for row in rows], title=title)
+    for row in rows:
+        if row.reason is not None:
+            note(f"{row.method} on {row.devices}: {row.reason}", quiet=manner.quiet)
+    if problems[0].rounding is not None and manner.verbose:
+        note(f"rounding: {problems[0].rounding}")
+
+
+def _cells(row: Row) -> list[str]:
+    value = row.objective.get
+    return [
+        str(row.devices),
+        row.method,
+        number(value("period")),
+        _factor(row.speedup),
+        percent(row.gap, 2),
+        number(value("communication")),
+        number(value("staleness")),
+        number(value("peak_memory")),
+        percent(None if row.utilisation is None else float(row.utilisation)),
+        row.status,
+        f"{row.seconds:.1f}",
+        "yes" if row.verified else "–",
+    ]
+
+
+def _factor(speedup: Fraction | None) -> str:
+    return "–" if speedup is None else f"{float(speedup):.3f}×"

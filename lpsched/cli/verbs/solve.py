@@ -1,0 +1,181 @@
+"""`lpsched solve`: the best schedule, with its proof."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpsched.cli.exits import ExitCode, code_of_status
+from lpsched.cli.options import (
+    DevicesOption,
+    FileArgument,
+    JsonOption,
+    LimitOption,
+    Manner,
+    MaxPeriodOption,
+    NoProgressOption,
+    QuietOption,
+    SeedOption,
+    SlackOption,
+    VerboseOption,
+    WorkersOption,
+    one_count,
+    parse_list,
+    parse_slack,
+)
+from lpsched.cli.output import (
+    complain,
+    note,
+    number,
+    percent,
+    print_json,
+    print_table,
+    save_text,
+)
+from lpsched.cli.problem import Problem, load_problem, load_schedule_file
+from lpsched.cli.running import run
+from lpsched.core.answer import Answer
+from lpsched.core.io import document_text, result_to_document, schedule_to_document
+from lpsched.core.result import relative_gap
+from lpsched.solve import Report, SolveParams, solve, solve_by_method
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = "lpsched solve models/vgg16.yaml --devices 8 -o best.json"
+
+
+def command(
+    *,
+    file: FileArgument,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Schedule file to write.")
+    ] = None,
+    devices: DevicesOption = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            help="Comma list, each before the next: period, communication, staleness,"
+            " peak_memory, makespan.",
+        ),
+    ] = None,
+    period_slack: SlackOption = "0",
+    max_period: MaxPeriodOption = None,
+    backend: Annotated[
+        str, typer.Option("--backend", help="auto, cpsat or ilp.")
+    ] = "auto",
+    method: Annotated[
+        str | None, typer.Option("--method", help="A heuristic instead of the solver.")
+    ] = None,
+    hint: Annotated[
+        str | None, typer.Option("--hint", help="A schedule to start from.")
+    ] = None,
+    fix: Annotated[
+        str | None, typer.Option("--fix", help="A schedule whose placements to keep.")
+    ] = None,
+    time_limit: LimitOption = 60.0,
+    seed: SeedOption = 0,
+    workers: WorkersOption = 1,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+    no_progress: NoProgressOption = False,
+) -> None:
+    """Find the best schedule of a network, instance or graph, and prove it.
+
+    Exit 0: proved optimal. 3: proved infeasible. 4: a schedule, not proved. 5: none
+    found in time. 130: interrupted; the best schedule so far is written.
+    """
+    manner = Manner(json=json, quiet=quiet, verbose=verbose, progress=not no_progress)
+    problem = load_problem(file, one_count(devices))
+    slack = parse_slack(period_slack)
+    params = SolveParams(
+        objective=_objective(objective, problem),
+        backend=backend,
+        period_slack=slack or problem.period_slack or Fraction(0),
+        max_period=max_period if max_period is not None else problem.max_period,
+        hint=None if hint is None else load_schedule_file(hint),
+        fix=None if fix is None else load_schedule_file(fix),
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+    )
+
+    def work(report: Report, interrupt: threading.Event) -> Answer:
+        if method is not None:
+            return solve_by_method(problem.graph, method)
+        return solve(problem.graph, params, report=report, interrupt=interrupt)
+
+    answer, interrupted = run(work, manner, title=problem.graph.name)
+    answer = _with_rounding(answer, problem)
+    _write(answer, output, manner)
+    _show(answer, problem, manner)
+    if interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    if method is None:
+        raise typer.Exit(code_of_status(str(answer.result.status)))
+
+
+def _objective(text: str | None, problem: Problem) -> tuple[str, ...]:
+    if text is not None:
+        return parse_list(text)
+    return problem.objective or SolveParams().objective
+
+
+def _with_rounding(answer: Answer, problem: Problem) -> Answer:
+    result = replace(answer.result, rounding=problem.rounding)
+    schedule = answer.schedule
+    return replace(
+        answer,
+        result=result,
+        schedule=None if schedule is None else schedule.with_result(result),
+    )
+
+
+def _write(answer: Answer, output: Path | None, manner: Manner) -> None:
+    if output is None:
+        return
+    if answer.schedule is None:
+        complain(f"no schedule, so {output} is not written")
+        return
+    save_text(output, document_text(schedule_to_document(answer.schedule)))
+    note(f"{output} written", quiet=manner.quiet)
+
+
+def _show(answer: Answer, problem: Problem, manner: Manner) -> None:
+    result = answer.result
+    if answer.conflict is not None and not manner.quiet:
+        complain(f"infeasible: {answer.conflict['reason']}")
+        complain(f"rules in conflict: {', '.join(answer.conflict['rules'])}")
+    if manner.json:
+        document = result_to_document(result)
+        if answer.conflict is not None:
+            document["conflict"] = dict(answer.conflict)
+        print_json(document)
+        return
+    rows = []
+    for name, value in result.objective.items():
+        if isinstance(value, int):
+            bound = result.bound.get(name)
+            proof = result.proof.get(name)
+            gap = percent(relative_gap(value, bound), 2) if bound is not None else "–"
+            kind = proof.kind if proof is not None else "–"
+            rows.append([name, number(value), number(bound), gap, kind])
+    columns = [
+        ("objective", "left"),
+        ("value", "right"),
+        ("bound", "right"),
+        ("gap", "right"),
+        ("proof", "left"),
+    ]
+    seconds = result.seconds or 0.0
+    title = (
+        f"{problem.graph.name}: {result.status} by {result.method} in {seconds:.1f} s"
+        f" (time in {problem.graph.time_unit}, sizes in {problem.graph.size_unit})"
+    )
+    print_table(columns, rows, title=title)

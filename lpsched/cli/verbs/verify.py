@@ -1,0 +1,66 @@
+"""`lpsched verify`: every rule, by the independent verifier."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from lpsched.cli.exits import ExitCode
+from lpsched.cli.options import JsonOption
+from lpsched.cli.output import print_json, print_table, print_text
+from lpsched.cli.problem import load_graph_file, load_schedule_file
+from lpsched.errors import Violation
+from lpsched.verify import verify
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = "lpsched verify vgg16-8.json best.json"
+
+
+def command(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A graph file.")],
+    schedule: Annotated[
+        str, typer.Argument(metavar="SCHEDULE", help="A schedule of it.")
+    ],
+    *,
+    json: JsonOption = False,
+) -> None:
+    """Check a schedule against every rule of its graph; exit 6 if one is broken."""
+    loaded = load_graph_file(graph)
+    answer = load_schedule_file(schedule)
+    violations = verify(loaded, answer)
+    if json:
+        print_json([asdict(violation) for violation in violations])
+    elif violations:
+        _show(violations)
+    else:
+        print_text(
+            f"valid: {len(loaded.ops)} ops, period {answer.period:,} {loaded.time_unit}"
+        )
+    if violations:
+        raise typer.Exit(ExitCode.NOT_VERIFIED)
+
+
+def _show(violations: tuple[Violation, ...]) -> None:
+    columns = [
+        ("rule", "left"),
+        ("ops", "left"),
+        ("device", "left"),
+        ("time", "right"),
+        ("excess", "right"),
+        ("what", "left"),
+    ]
+    rows = [
+        [
+            v.rule,
+            ", ".join(v.ops),
+            v.device or "",
+            "" if v.time is None else f"{v.time:,}",
+            "" if v.excess is None else f"{v.excess:,}",
+            v.message,
+        ]
+        for v in violations
+    ]
+    print_table(columns, rows, title=f"{len(violations)} violations")

@@ -1,0 +1,149 @@
+"""`solve`: the lexicographically best schedule of a graph, with its proof."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+from lpsched.analysis.bounds import period_bound
+from lpsched.core.answer import Answer
+from lpsched.core.graph import Graph
+from lpsched.core.result import Status, Stop
+from lpsched.core.schedule import Schedule
+from lpsched.errors import Fault, InstanceError, NoScheduleError, UnsupportedError
+from lpsched.heuristics import METHODS
+from lpsched.solve.infeasible import explain_infeasible, impossible
+from lpsched.solve.params import Report, SolveParams
+from lpsched.solve.search import Search
+from lpsched.solve.settle import settle_all
+
+__all__ = ["pin", "solve", "solve_by_method"]
+
+
+def solve(
+    graph: Graph,
+    params: SolveParams | None = None,
+    *,
+    report: Report | None = None,
+    interrupt: threading.Event | None = None,
+) -> Answer:
+    """Find, prove and verify the best schedule of a graph.
+
+    Objectives are settled in order, each at the best value of those before it. The
+    status is ``optimal`` only if every one of them is proved.
+
+    Parameters
+    ----------
+    graph : Graph
+        The problem.
+    params : SolveParams, optional
+        Objectives, limits, back end.
+    report : callable, optional
+        Called with a `Snapshot` as the search goes on.
+    interrupt : threading.Event, optional
+        Once set, the search ends soon with the best schedule and bounds it has.
+
+    Returns
+    -------
+    Answer
+        With a verified schedule unless the status is ``infeasible`` or ``unknown``.
+
+    Raises
+    ------
+    SolverError
+        A solver failed or contradicted a proof or a verified schedule.
+    """
+    params = params or SolveParams()
+    if params.fix is not None:
+        pinned = pin(graph, params.fix)
+        inner = replace(params, fix=None)
+        answer = solve(pinned, inner, report=report, interrupt=interrupt)
+        return _for_graph(answer, graph)
+    search = Search(graph, params, report=report, interrupt=interrupt)
+    conflict = impossible(graph)
+    if conflict is None and _run(search):
+        return search.answer()
+    if conflict is None:
+        seconds = search.remaining
+        conflict = explain_infeasible(graph, params, seconds=seconds, solver=_plain)
+    return replace(search.answer(status=Status.INFEASIBLE), conflict=conflict)
+
+
+def _plain(graph: Graph, params: SolveParams) -> Answer:
+    """Solve without explaining an infeasible outcome (which would not end)."""
+    search = Search(graph, params)
+    feasible = impossible(graph) is None and _run(search)
+    return search.answer(status=None if feasible else Status.INFEASIBLE)
+
+
+def _run(search: Search) -> bool:
+    """Search; False if it is proved that there is no schedule."""
+    bound = period_bound(search.graph)
+    if "period" in search.params.objective:
+        search.raise_bound("period", bound.value, bound.proof)
+    if search.cap is not None and bound.value > search.cap:
+        return False
+    _start(search)
+    return settle_all(search)
+
+
+def solve_by_method(graph: Graph, method: str) -> Answer:
+    """Build one heuristic's schedule, verified; its status is ``feasible``.
+
+    Raises
+    ------
+    InstanceError
+        An unknown method.
+    UnsupportedError, NoScheduleError
+        The method does not apply to this graph or finds nothing.
+    """
+    if method not in METHODS:
+        text = f"unknown method {method!r}; known: {', '.join(METHODS)}"
+        raise InstanceError([Fault("method", text)])
+    search = Search(graph, SolveParams())
+    bound = period_bound(graph)
+    search.raise_bound("period", bound.value, bound.proof)
+    search.offer(METHODS[method].function(graph), by=method)
+    return search.answer(stop=Stop.METHOD)
+
+
+def pin(graph: Graph, schedule: Schedule) -> Graph:
+    """Return the graph with every op allowed only where `schedule` has it."""
+    missing = [op.id for op in graph.ops if op.id not in schedule.ops]
+    if missing:
+        text = f"the schedule to keep has no op {missing[0]!r} of graph {graph.name!r}"
+        raise InstanceError([Fault("fix", text)])
+    ops = []
+    for op in graph.ops:
+        device = schedule.ops[op.id].device
+        if device is not None and device not in graph.allowed(op.id):
+            text = f"op {op.id!r} is not allowed on device {device!r}"
+            raise InstanceError([Fault("fix", text)])
+        ops.append(op if device is None else replace(op, devices=(device,)))
+    return graph.replace(ops=tuple(ops))
+
+
+def _for_graph(answer: Answer, graph: Graph) -> Answer:
+    """Make the answer to a pinned graph one to the graph itself; verify again."""
+    if answer.schedule is None:
+        return answer
+    check = Search(graph, SolveParams())
+    check.offer(answer.schedule, by="solve")
+    schedule = check.best
+    if schedule is not None:
+        schedule = schedule.with_result(answer.result)
+    return replace(answer, schedule=schedule)
+
+
+def _start(search: Search) -> None:
+    """Seed the search with the caller's hint and with every heuristic that applies."""
+    search.report(search.params.objective[0], "heuristics")
+    if search.params.hint is not None:
+        search.offer(search.params.hint, by="hint")
+    for method in METHODS.values():
+        if search.stopped:
+            return
+        try:
+            search.offer(method.function(search.graph), by=method.name)
+        except (UnsupportedError, NoScheduleError):
+            continue  # it does not apply to this graph; others will

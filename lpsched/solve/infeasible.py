@@ -1,0 +1,129 @@
+"""Why a problem has no schedule: the rules in conflict and the least relaxation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lpsched.analysis.bounds import infeasible_cycle
+from lpsched.core.answer import Answer
+from lpsched.core.graph import Device, Graph
+from lpsched.solve.params import SolveParams
+
+__all__ = ["explain_infeasible", "impossible"]
+
+Solver = Callable[[Graph, SolveParams], Answer]
+
+
+def impossible(graph: Graph) -> dict[str, Any] | None:
+    """Conflicts that hold at every period, found without a search; None if none."""
+    proof = infeasible_cycle(graph)
+    if proof is not None and proof.certificate is not None:
+        cycle = list(proof.certificate["ops"])
+        reason = "a cycle of " + " -> ".join(cycle) + " takes time but carries no delay"
+        return {"rules": ["precedence"], "reason": reason, "ops": cycle}
+    for group in graph.colocate:
+        common = set(graph.device_ids).intersection(*map(graph.allowed, group))
+        if group and not common:
+            reason = f"no device is allowed to all of {', '.join(group)}"
+            return {
+                "rules": ["coverage", "colocate"],
+                "reason": reason,
+                "ops": list(group),
+            }
+    return None
+
+
+def explain_infeasible(
+    graph: Graph, params: SolveParams, *, seconds: float, solver: Solver
+) -> dict[str, Any]:
+    """Relax one rule family at a time and see whether a schedule appears.
+
+    Returns
+    -------
+    dict
+        ``rules``: the families whose relaxation alone makes the problem feasible;
+        ``relaxations``: for each what would do (least period, least peak memory,
+        delay values); ``undecided``: families that the time did not settle.
+    """
+    families = list(_relaxed(graph, params))
+    rules: list[str] = []
+    relaxations: dict[str, Any] = {}
+    undecided: list[str] = []
+    for name, relaxed, objective, cap in families:
+        trial = SolveParams(
+            objective=(objective,),
+            backend=params.backend,
+            max_period=cap,
+            time_limit=max(1.0, seconds / len(families)),
+            seed=params.seed,
+            workers=params.workers,
+        )
+        answer = solver(relaxed, trial)
+        if answer.schedule is not None:
+            rules.append(name)
+            relaxations[name] = _what_would_do(name, graph, answer)
+        elif str(answer.result.status) == "unknown":
+            undecided.append(name)
+    return {
+        "rules": rules or [name for name, *_ in families],
+        "reason": _sentence(rules, relaxations),
+        "relaxations": relaxations,
+        **({"undecided": undecided} if undecided else {}),
+    }
+
+
+def _relaxed(
+    graph: Graph, params: SolveParams
+) -> Iterator[tuple[str, Graph, str, int | None]]:
+    """Each family that binds: its name, the graph without it, what to minimise."""
+    cap = params.max_period
+    if cap is not None:
+        yield "period", graph, "period", None
+    if any(device.memory is not None for device in graph.devices):
+        free = tuple(Device(id=device.id) for device in graph.devices)
+        yield "memory", graph.replace(devices=free), "peak_memory", cap
+    if any(delay.max is not None for delay in graph.delays.values()):
+        yield "delay", graph.with_delay_max(None), "staleness", cap
+    if graph.flush:
+        yield "flush", graph.replace(flush=False), "period", cap
+    if graph.colocate:
+        yield "colocate", graph.replace(colocate=()), "period", cap
+    if any(op.devices for op in graph.ops):
+        ops = tuple(
+            replace(op, devices=None)
+            if op.devices and isinstance(op.duration, int)
+            else op
+            for op in graph.ops
+        )
+        yield "coverage", graph.replace(ops=ops), "period", cap
+
+
+def _what_would_do(name: str, graph: Graph, answer: Answer) -> Mapping[str, Any]:
+    schedule = answer.require_schedule()
+    values = answer.result.objective
+    proved = str(answer.result.status) == "optimal"
+    if name == "period":
+        return {"period": values["period"], "least": proved}
+    if name == "memory":
+        return {"memory": values["peak_memory"], "least": proved}
+    if name == "delay":
+        over = {
+            delay: value
+            for delay, value in schedule.delays.items()
+            if (top := graph.delays[delay].max) is not None and value > top
+        }
+        return {"delays": over, "least": proved}
+    return {"period": values["period"]}
+
+
+def _sentence(rules: list[str], relaxations: Mapping[str, Mapping[str, Any]]) -> str:
+    if not rules:
+        return "no single rule is to blame; the rules conflict together"
+    parts = []
+    for name in rules:
+        what = {k: v for k, v in relaxations[name].items() if k != "least"}
+        values = ", ".join(f"{k} {v}" for k, v in what.items())
+        parts.append(f"without the {name} limit a schedule exists ({values})")
+    return "; ".join(parts)

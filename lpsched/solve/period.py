@@ -1,0 +1,124 @@
+"""The least period: by load balancing where delays are free, else by probing."""
+
+from __future__ import annotations
+
+from lpsched.analysis.freedom import has_free_delays
+from lpsched.analysis.timing import complete
+from lpsched.core.graph import DeviceId, OpId
+from lpsched.core.result import Proof, Status
+from lpsched.formulations.api import Limits
+from lpsched.formulations.balance import balance
+from lpsched.solve.backends import exhaustion, probe
+from lpsched.solve.horizon import period_horizon
+from lpsched.solve.search import Search
+
+__all__ = ["settle_period"]
+
+
+def settle_period(search: Search, *, seconds: float) -> bool:
+    """Find the least period and prove it, as far as `seconds` go.
+
+    Returns
+    -------
+    bool
+        False if it is proved that no period will do.
+    """
+    alone = not search.settled and search.params.backend == "auto"
+    if alone and has_free_delays(search.graph):
+        _balance(search, seconds)
+        return True
+    return _probe_upwards(search, seconds)
+
+
+def _balance(search: Search, seconds: float) -> None:
+    """Free delays (design fact): any placement of load <= T has a schedule."""
+    search.report("period", "balancing loads")
+    limits = Limits(
+        seconds=min(seconds, search.remaining),
+        seed=search.params.seed,
+        workers=search.params.workers,
+        options=search.params.options,
+    )
+
+    def progress(incumbent: int | None, bound: int | None) -> None:
+        search.report_values("period", "balancing loads", incumbent, bound)
+
+    outcome = balance(
+        search.graph,
+        limits,
+        lower=search.bounds.get("period", 0),
+        upper=_placement(search),
+        progress=progress,
+        interrupt=search.interrupt,
+    )
+    schedule = complete(search.graph, outcome.placement, outcome.period)
+    if schedule is not None:
+        search.offer(schedule, by="balance")
+    search.raise_bound("period", outcome.bound, outcome.proof)
+
+
+def _placement(search: Search) -> dict[OpId, DeviceId] | None:
+    if search.best is None:
+        return None
+    return {
+        op: placed.device
+        for op, placed in search.best.ops.items()
+        if placed.device is not None
+    }
+
+
+def _probe_upwards(search: Search, seconds: float) -> bool:
+    """Gallop up from the bound, then bisect: feasibility is monotone in T.
+
+    "Infeasible at T" proves T + 1; a probe that runs out of time proves nothing, and
+    the search goes on above it. What was left open is tried again with twice the
+    time. Returns False if even the horizon is infeasible.
+    """
+    end = max(0.0, search.remaining - seconds)
+    ceiling = period_horizon(search.graph)
+    if search.cap is not None:
+        ceiling = min(ceiling, search.cap)
+    low = max(1, search.bounds.get("period", 1))  # every period below is refuted
+    budget = max(1.0, seconds / 8)
+    while not search.stopped and search.remaining > end:
+        low = _round(search, low, ceiling, budget, end)
+        if low > ceiling:
+            return search.best is not None
+        if search.best is not None and low >= search.best.period:
+            break
+        budget *= 2
+    return True
+
+
+def _round(search: Search, low: int, ceiling: int, budget: float, end: float) -> int:
+    """Probe from `low` up to the best schedule; return the least period not refuted.
+
+    With a cap on the makespan feasibility is not monotone: then one by one.
+    """
+    monotone = "makespan" not in search.settled
+    base, step, bisecting = low, 1, False
+    while not search.stopped and search.remaining > end:
+        high = search.best.period - 1 if search.best is not None else ceiling
+        if base > high:
+            break
+        period = (base + high) // 2 if bisecting else min(base + step - 1, high)
+        outcome = probe(
+            search,
+            period,
+            seconds=min(budget, search.remaining - end),
+            at_most=search.settled_before("period"),
+            doing=f"trying period {period}",
+        )
+        if outcome.schedule is not None:
+            bisecting = monotone
+            continue
+        if outcome.status is Status.INFEASIBLE and (monotone or period == low):
+            low = period + 1
+            search.raise_bound("period", low, exhausted_below(search, low))
+        base, step = period + 1, step * 2 if monotone else 1
+    return low
+
+
+def exhausted_below(search: Search, period: int) -> Proof:
+    """The back end's word that no period below `period` will do."""
+    return exhaustion(search, period, refuted=period - 1)

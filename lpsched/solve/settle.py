@@ -1,0 +1,156 @@
+"""Objective after objective, each at the best value of those before it."""
+
+from __future__ import annotations
+
+from lpsched.analysis.bounds import objective_bounds
+from lpsched.core.result import Status
+from lpsched.formulations.api import Outcome
+from lpsched.solve.backends import exhaustion, probe
+from lpsched.solve.horizon import period_horizon
+from lpsched.solve.period import settle_period
+from lpsched.solve.search import Search
+
+__all__ = ["settle_all"]
+
+#: So many periods the makespan is minimised at one by one.
+MOST_PERIODS = 32
+
+
+def settle_all(search: Search) -> bool:
+    """Settle objective after objective; False if no schedule can exist.
+
+    A bound found after an objective was left unproved holds given the incumbent's
+    value of that objective; the status says that something is unproved.
+    """
+    objectives = search.params.objective
+    for i, objective in enumerate(objectives):
+        if search.stopped or (i > 0 and search.best is None):
+            break
+        seconds = search.remaining / (len(objectives) - i)
+        if objective == "period":
+            feasible = settle_period(search, seconds=seconds)
+            _open_slack(search)
+        elif objective == "makespan":
+            feasible = _settle_makespan(search, seconds)
+        else:
+            feasible = _settle(search, objective, seconds)
+        if not feasible:
+            return False
+        search.settled.append(objective)
+    _shorten(search)
+    return True
+
+
+def _open_slack(search: Search) -> None:
+    """After the period P is settled, any period up to ⌊P·(1 + slack)⌋ will do."""
+    search.period_settled = True
+    period = search.best_values.get("period")
+    if period is None:
+        return
+    params = search.params
+    if params.max_period is None:
+        search.cap = int(period * (1 + params.period_slack))
+
+
+def _settle(search: Search, objective: str, seconds: float) -> bool:
+    """Minimise one objective at the longest period allowed.
+
+    A schedule of period T gives one of T + 1 without breaking a rule or a cap (but
+    one on the makespan), so the best value at the cap is the best up to it.
+    """
+    cap = _cap(search)
+    for bound in objective_bounds(search.graph, objective, period=cap):
+        search.raise_bound(objective, bound.value, bound.proof)
+    if search.proved(objective):
+        return True
+    outcome = _minimise(search, objective, cap, seconds)
+    if outcome.status is Status.INFEASIBLE:
+        return False
+    if outcome.bound is not None:
+        value = outcome.bound
+        search.raise_bound(objective, value, exhaustion(search, value))
+    return True
+
+
+def _settle_makespan(search: Search, seconds: float) -> bool:
+    """Minimise the makespan, which may be least at any period up to the cap.
+
+    With few periods each is searched; beyond the horizon, and without memory
+    limits, the period no longer matters, since iterations need not overlap.
+    """
+    cap = _cap(search)
+    for bound in objective_bounds(search.graph, "makespan", period=cap):
+        search.raise_bound("makespan", bound.value, bound.proof)
+    first = search.bounds.get("period", 1)
+    unlimited = cap >= period_horizon(search.graph) and not _has_memory_limit(search)
+    everything = unlimited or cap - first < MOST_PERIODS
+    shortest = search.best.period if search.best is not None else cap
+    periods = [cap] if unlimited else range(cap, first - 1, -1)
+    if not everything:
+        periods = [cap, shortest]
+    outcomes = []
+    for period in periods:
+        if search.proved("makespan") or search.stopped:
+            break
+        share = min(seconds / len(periods), search.remaining)
+        outcomes.append(_minimise(search, "makespan", period, share))
+    if len(outcomes) == len(periods) and everything:
+        if all(outcome.status is Status.INFEASIBLE for outcome in outcomes):
+            return False
+        bounds = [o.bound for o in outcomes if o.status is not Status.INFEASIBLE]
+        known = [bound for bound in bounds if bound is not None]
+        if len(known) == len(bounds):
+            value = min(known)
+            search.raise_bound("makespan", value, exhaustion(search, value))
+    if search.best is not None:
+        search.cap = search.best.period  # a cap on the makespan is not monotone
+    return True
+
+
+def _cap(search: Search) -> int:
+    if search.cap is None:
+        search.cap = period_horizon(search.graph)
+    return search.cap
+
+
+def _has_memory_limit(search: Search) -> bool:
+    limited = any(device.memory is not None for device in search.graph.devices)
+    return limited or "peak_memory" in search.params.objective
+
+
+def _shows_feasible(search: Search, period: int) -> bool:
+    """Whether the best schedule shows that one of this period exists, caps kept."""
+    if search.best is None or "makespan" in search.settled:
+        return search.best is not None and search.best.period == period
+    return search.best.period <= period
+
+
+def _minimise(search: Search, objective: str, period: int, seconds: float) -> Outcome:
+    return probe(
+        search,
+        period,
+        seconds=seconds,
+        minimise=objective,
+        at_most=search.settled_before(objective),
+        doing=f"minimising {objective}",
+        feasible=_shows_feasible(search, period),
+    )
+
+
+def _shorten(search: Search) -> None:
+    """Among schedules that equal the best in every objective, find a shorter one."""
+    if search.best is None or search.cap is None:
+        return
+    caps = search.settled_before(None)
+    low = max(1, search.bounds.get("period", 1))
+    while not search.stopped and low < search.best.period:
+        period = (low + search.best.period) // 2
+        outcome = probe(
+            search,
+            period,
+            seconds=search.remaining / 2,
+            at_most=caps,
+            doing=f"shortening to period {period}",
+        )
+        if outcome.schedule is None:
+            low = period + 1

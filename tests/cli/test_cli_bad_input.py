@@ -1,0 +1,136 @@
+"""Bad input of every kind: a message with its path, exit 2, never a traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lpsched.cli import main
+
+GOOD = {
+    "schema": "lpsched/graph/1",
+    "name": "g",
+    "devices": [{"id": "d0"}],
+    "ops": [{"id": "F1", "kind": "F", "duration": 3}],
+}
+
+
+def _written(folder: Path, **changes: object) -> str:
+    path = folder / "graph.json"
+    path.write_text(json.dumps(GOOD | changes))
+    return str(path)
+
+
+def _fails(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """Run, expect exit 2 and nothing on stdout; return stderr."""
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    return err
+
+
+def test_a_missing_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    err = _fails(capsys, "solve", "no-such-file.yaml")
+    assert "no-such-file.yaml" in err
+
+
+def test_broken_yaml_gives_the_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text("schema: lpsched/network/1\nname: [unclosed\n")
+    assert "line" in _fails(capsys, "solve", str(path), "--devices", "2")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"ops": [{"id": "F1", "kind": "F", "duration": -1}]},
+            "ops[0].duration: expected an integer >= 0, got -1",
+        ),
+        (
+            {"ops": [{"id": "F1", "kind": "F", "duration": 1.5}]},
+            "ops[0].duration: expected an integer, got 1.5",
+        ),
+        (
+            {"ops": [{"id": "F1", "kind": "F", "duration": 10**30}]},
+            "ops[0].duration: expected an integer <= 9007199254740991",
+        ),
+        ({"devices": []}, "the graph has no device"),
+        ({"surprise": 1}, "surprise: unknown key"),
+        ({"schema": "lpsched/graph/9"}, "schema"),
+        (
+            {"dependences": [{"src": "F1", "dst": "F9"}]},
+            "dependences[0].dst: unknown op 'F9'",
+        ),
+    ],
+)
+def test_a_faulty_graph_is_refused_with_path_and_value(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    changes: dict[str, object],
+    expected: str,
+) -> None:
+    err = _fails(capsys, "solve", _written(tmp_path, **changes))
+    assert expected in err
+
+
+def test_every_fault_of_a_file_is_told_at_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    ops = [
+        {"id": "F1", "kind": "F", "duration": -1},
+        {"id": "F1", "kind": "F", "duration": "3"},
+    ]
+    err = _fails(capsys, "solve", _written(tmp_path, ops=ops, flush=1))
+    for path in ("ops[0].duration", "ops[1].duration", "ops[1].id", "flush"):
+        assert path in err
+
+
+def test_a_network_without_devices_says_which_option_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "--devices" in _fails(capsys, "solve", "tiny-mlp")
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "two", "9..2", "1,,x", ""])
+def test_a_device_count_must_be_positive(
+    capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    assert "--devices" in _fails(capsys, "compare", "tiny-mlp", f"--devices={text}")
+
+
+def test_unknown_names_list_the_known_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    base = ("compare", "tiny-mlp", "--devices", "2")
+    assert "layerpipe-intra" in _fails(capsys, *base, "--methods", "layerpip")
+    assert "staleness" in _fails(capsys, *base, "--objective", "speed")
+
+
+def test_an_unwritable_output_is_bad_input(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    target = tmp_path / "no" / "such" / "folder.json"
+    err = _fails(capsys, "build", "tiny-mlp", "--devices", "2", "-o", str(target))
+    assert "folder.json" in err
+
+
+def test_a_picture_needs_a_known_ending(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    target = tmp_path / "gantt.bmp"
+    base = ("compare", "tiny-mlp", "--devices", "2", "--methods", "sequential")
+    assert main([*base, "--plot", str(target)]) == 2
+    assert ".png" in capsys.readouterr().err
+    assert not target.exists()
+
+
+def test_an_unknown_verb_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _fails(capsys, "frobnicate")

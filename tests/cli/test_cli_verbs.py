@@ -1,0 +1,144 @@
+"""Each verb does its job from the command line; stdout holds only the result."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lpsched import __version__
+from lpsched.cli import main
+from lpsched.core.io import load_graph, load_schedule
+from lpsched.verify import verify
+
+INSTANCES = Path(__file__).resolve().parents[2] / "instances"
+SMALL = INSTANCES / "small" / "chain3-p2-s1.json"
+
+
+def _json(capsys: pytest.CaptureFixture[str], code: int, *argv: str) -> object:
+    assert main(argv) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_solve_proves_verifies_and_writes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """17 is the optimum of the reference file."""
+    target = tmp_path / "best.json"
+    argv = ("solve", str(SMALL), "--objective", "period", "--json", "-o", str(target))
+    result = _json(capsys, 0, *argv)
+    assert isinstance(result, dict)
+    assert result["status"] == "optimal"
+    assert result["objective"]["period"] == result["bound"]["period"] == 17
+    schedule = load_schedule(target)
+    assert verify(load_graph(SMALL), schedule) == ()
+    assert main(["verify", str(SMALL), str(target)]) == 0
+
+
+def test_verify_names_the_broken_rule_and_exits_6(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    target = tmp_path / "best.json"
+    main(["solve", str(SMALL), "--objective", "period", "-o", str(target)])
+    document = json.loads(target.read_text())
+    document["ops"]["F2"]["start"] -= 1000
+    target.write_text(json.dumps(document))
+    capsys.readouterr()
+    violations = _json(capsys, 6, "verify", str(SMALL), str(target), "--json")
+    assert isinstance(violations, list)
+    assert "precedence" in {violation["rule"] for violation in violations}
+
+
+def test_build_writes_the_graph_that_solve_reads(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    target = tmp_path / "graph.json"
+    assert main(["build", "tiny-mlp", "--devices", "2", "-o", str(target)]) == 0
+    assert main(["build", "tiny-mlp", "--devices", "2"]) == 0
+    assert capsys.readouterr().out == target.read_text()
+    assert main(["solve", str(target), "--objective", "period"]) == 0
+
+
+def test_compare_lists_every_method_with_the_optimum(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    csv, picture = tmp_path / "table.csv", tmp_path / "gantt.svg"
+    argv = ("compare", "tiny-mlp", "--devices", "2..3", "--json")
+    rows = _json(capsys, 0, *argv, "--csv", str(csv), "--plot", str(picture))
+    assert isinstance(rows, list)
+    assert {row["devices"] for row in rows} == {2, 3}
+    assert all(row["verified"] for row in rows)
+    for row in rows:
+        assert row["bound"]["period"] <= row["period"]
+        if row["method"] == "optimal":
+            assert row["status"] == "optimal"
+    assert csv.read_text().count("\n") == len(rows) + 1
+    assert picture.read_text().startswith("<?xml")
+
+
+def test_bound_prints_a_certificate_for_the_period(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bounds = _json(capsys, 0, "bound", "vgg16", "--devices", "4", "--json")
+    assert isinstance(bounds, dict)
+    assert bounds["period"]["value"] >= 11581022208
+    assert bounds["period"]["certificate"]
+
+
+@pytest.mark.parametrize("name", ["network", "instance", "graph", "schedule"])
+def test_schema_is_a_json_schema(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    schema = _json(capsys, 0, "schema", name)
+    assert isinstance(schema, dict)
+    assert "schema" in schema["properties"]
+
+
+def test_a_heuristic_is_built_on_request(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    argv = ("solve", "vgg16", "--devices", "8", "--method", "pipedream", "--json")
+    result = _json(capsys, 0, *argv)
+    assert isinstance(result, dict)
+    assert result["objective"]["period"] == 8323596288
+    assert result["status"] == "feasible"
+
+
+def test_infeasible_exits_3_and_names_the_rules(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "loop.json"
+    ops = [
+        {"id": "a", "kind": "F", "duration": 1},
+        {"id": "b", "kind": "F", "duration": 1},
+    ]
+    loop = [{"src": "a", "dst": "b"}, {"src": "b", "dst": "a"}]
+    graph = {
+        "schema": "lpsched/graph/1",
+        "name": "loop",
+        "devices": [{"id": "d0"}],
+        "ops": ops,
+        "dependences": loop,
+    }
+    path.write_text(json.dumps(graph))
+    assert main(["solve", str(path)]) == 3
+    assert "precedence" in capsys.readouterr().err
+
+
+def test_the_module_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "lpsched", "--version"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"lpsched {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "verb", ["compare", "solve", "build", "verify", "bound", "plot", "schema"]
+)
+def test_help_has_an_example(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    assert main([verb, "--help"]) == 0
+    assert "Example" in capsys.readouterr().out
