@@ -24,9 +24,9 @@ def measure(graph: Graph, schedule: Schedule) -> Measures:
         The schedule does not cover the graph's ops and named delays, so that there
         is nothing to measure.
     """
-    incomplete = (*check_coverage(graph, schedule), *check_delay(graph, schedule))
-    if incomplete:
-        raise VerificationError(incomplete)
+    uncovered = check_coverage(graph, schedule)
+    if uncovered or any(type(schedule.delays.get(k)) is not int for k in graph.delays):
+        raise VerificationError((*uncovered, *check_delay(graph, schedule)))
     run = runs(graph, schedule).values()
     period = schedule.period
     load = dict.fromkeys(graph.device_ids, 0)
