@@ -90,8 +90,8 @@ class Hosts:
     group : mapping of OpId to OpId
         The same representative for ops that must share a device.
     allowed : mapping of OpId to tuple of DeviceId
-        Devices that every op of the group may run on; empty for an op that
-        occupies no device.
+        Devices that every op of the group may run on (if there is none, so that
+        there is no schedule, the op's own); empty for an op that occupies no device.
     """
 
     group: Mapping[OpId, OpId]
@@ -125,11 +125,9 @@ def hosts(graph: Graph) -> Hosts:
     for op, devices in own.items():
         before = shared.get(root(op), devices)
         shared[root(op)] = tuple(d for d in before if d in devices)
-        if devices and not shared[root(op)]:
-            raise RefusedError(f"op {op!r} shares no device with its colocate group")
     return Hosts(
         group={op: root(op) for op in own},
-        allowed={op: shared[root(op)] for op in own},
+        allowed={op: shared[root(op)] or devices for op, devices in own.items()},
     )
 
 
