@@ -12,6 +12,7 @@ from lpsched.verify.evidence import (
     RefusedError,
     ceil_div,
     hosts,
+    least_work,
     run_ticks,
     sequence,
 )
@@ -50,10 +51,10 @@ def cycle_bound(graph: Graph, certificate: Certificate) -> int | None:
         D = \sum_e k_e^{\max}
 
     With ``"transfers": true``, if all ops occupy devices: either all sit on one
-    device d, then :math:`T \ge \sum_v t_v(d)` over the distinct ops; or the walk
-    leaves some device and comes back, so that at least two of its edges cross, and
-    :math:`D\,T \ge W + x_1 + x_2` with the two least extras. The lesser of the two
-    holds in any case.
+    device d, then :math:`T \ge \sum_v t_v(d)` over the distinct ops; or on m >= 2
+    devices, then :math:`m\,T \ge \sum_v \min_d t_v(d)`, and the walk enters each of
+    them, so that at least m of its edges cross and :math:`D\,T \ge W + x_1 + \dots +
+    x_m` with the m least extras. The least over all m holds in any case.
 
     Fields: ``edges`` (indices into `Graph.edges`, consecutive, closed), ``ops`` (the
     source of each edge), ``transfers`` (default false).
@@ -70,20 +71,17 @@ def cycle_bound(graph: Graph, certificate: Certificate) -> int | None:
     plain = ceil_div(walk.work, walk.delay) if walk.delay else 0
     if certificate.get("transfers", False) is not True:
         return plain
-    apart = _apart(walk)
-    together = _together(graph, host, list(dict.fromkeys(ops)))
-    cases = [value for value in (apart, together) if value is not None]
-    return max(plain, min(cases)) if cases else None
-
-
-def _apart(walk: _Walk) -> int | None:
-    """Least T when the walk's ops sit on two devices or more; None: impossible."""
-    if len(walk.extra) < 2:
-        return None
-    work = walk.work + walk.extra[0] + walk.extra[1]
-    if walk.delay == 0:
-        return None if work > 0 else 0
-    return ceil_div(work, walk.delay)
+    distinct = list(dict.fromkeys(ops))
+    cases = [_together(graph, host, distinct)]
+    least = least_work(graph, host, distinct, dict.fromkeys(graph.device_ids, 1))
+    for m in range(2, min(len(graph.devices), len(distinct), len(walk.extra)) + 1):
+        apart = walk.work + sum(walk.extra[:m])
+        if walk.delay:
+            cases.append(max(ceil_div(least, m), ceil_div(apart, walk.delay)))
+        elif apart == 0:
+            cases.append(ceil_div(least, m))
+    possible = [value for value in cases if value is not None]
+    return max(plain, min(possible)) if possible else None
 
 
 def _together(graph: Graph, host: Hosts, ops: Sequence[OpId]) -> int | None:
