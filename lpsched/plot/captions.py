@@ -27,14 +27,19 @@ def title(graphs: Sequence[Graph], iterations: int | None) -> str:
     return f"{names} on {devices}: {what}"
 
 
-def reading(iterations: int | None) -> str:
+def reading(graphs: Sequence[Graph], iterations: int | None) -> str:
     """Say how a label is read."""
-    if iterations is not None:
-        return "Under each op: the number of its iteration, from 0."
-    return (
-        "Under each op: the iteration it belongs to; n is the newest one of the "
-        "period. An arrow marks an op that runs across the end of the period."
-    )
+    microbatches = any(op.microbatch is not None for g in graphs for op in g.ops)
+    if iterations is None:
+        text = (
+            "Under each op: the iteration it belongs to; n is the newest one of the "
+            "period. An arrow marks an op that runs across the end of the period."
+        )
+    else:
+        text = "Under each op: the number of its iteration, from 0."
+    if microbatches:
+        return f"{text} A number alone is a microbatch."
+    return text if iterations is None else f"{text} A number alone is that number."
 
 
 def costs(graph: Graph) -> str:

@@ -105,7 +105,10 @@ def picture_of(
     used = {style_of(b.kind) for p in panels for lane in p.lanes for b in lane.bars}
     return Picture(
         title=captions.title(graphs, iterations),
-        notes=(*(costs if len(costs) == 1 else ()), captions.reading(iterations)),
+        notes=(
+            *(costs if len(costs) == 1 else ()),
+            captions.reading(graphs, iterations),
+        ),
         panels=panels,
         kinds=tuple(style for style in (*KINDS.values(), OTHER) if style in used),
         unit=graphs[0].time_unit,

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from lpsched.plot.colours import INK, PALE, QUIET, style_of
-from lpsched.plot.labels import LEADING, MARGIN, label_that_fits
+from lpsched.plot.labels import LEADING, MARGIN, first_that_fits, forms
 from lpsched.plot.picture import Lane, Panel, Picture, Section
 from lpsched.plot.sheet import EDGE, SIZES, STRIP, Sheet, sheet_of
 from lpsched.plot.text import FAMILY, shorten, width
@@ -22,8 +22,8 @@ DPI = 150
 FILL = 0.86
 #: Matplotlib's own line height, as a multiple of the size of this family.
 LINE_HEIGHT = 1.16
-#: Bars narrower than this (points) get no outline: it would hide them.
-OUTLINED_FROM = 3.0
+#: Bars narrower than this (points) are not set apart: white lines would hide them.
+SET_APART_FROM = 3.0
 #: Points between the ends of a lane and the texts beside it, arrows in between.
 BESIDE = 8.0
 #: Inches from the top of a panel to its title and to its dimension line.
@@ -240,19 +240,22 @@ def _draw_bars(
         run = [bar for bar in lane.bars if style_of(bar.kind) == style]
         if not run:
             continue
-        wide = [number(bar.length) * per_unit >= OUTLINED_FROM for bar in run]
         axes.broken_barh(
             [(number(bar.start), number(bar.length)) for bar in run],
             (y - height / 2, height),
             facecolors=style.colour,
-            edgecolors=["white" if is_wide else style.colour for is_wide in wide],
-            linewidths=[0.6 if is_wide else 0.1 for is_wide in wide],
+            edgecolors=style.colour,
+            linewidths=0.1,
             label=style.name,
             zorder=2,
         )
+    wide = [b for b in lane.bars if number(b.length) * per_unit >= SET_APART_FROM]
+    ends = sorted({number(time) for bar in wide for time in (bar.start, bar.end)})
+    low, high = y - height / 2, y + height / 2
+    axes.vlines(ends, low, high, colors="white", lw=0.6, zorder=2.5)
     for bar in lane.bars:
-        ends = ((bar.cut_left, bar.start, "<"), (bar.cut_right, bar.end, ">"))
-        for cut, time, side in ends:
+        sides = ((bar.cut_left, bar.start, "<"), (bar.cut_right, bar.end, ">"))
+        for cut, time, side in sides:
             if cut:
                 _draw_arrow(axes, number(time), y, side)
 
@@ -279,7 +282,8 @@ def _draw_labels(
     height = 72 * FILL * sheet.lane - MARGIN
     for bar in lane.bars:
         room = number(bar.length) * per_unit - 2 * MARGIN
-        label = label_that_fits(bar, picture.when(bar), room, height)
+        texts = forms(bar, picture.when(bar), unrolled=picture.unrolled)
+        label = first_that_fits(texts, room, height)
         if label is not None:
             axes.text(
                 number(bar.start) + number(bar.length) / 2,

@@ -183,6 +183,21 @@ def test_a_label_says_op_and_iteration_if_it_fits_and_less_if_not() -> None:
     assert not any(text.startswith("i") for text in texts)
 
 
+def test_a_long_name_is_broken_in_two_before_it_is_dropped() -> None:
+    graph = make_graph([make_op("Wlayer3_0_conv1", 40), make_op("b", 960)])
+    places = {"Wlayer3_0_conv1": ("d0", 0), "b": ("d0", 40)}
+    figure = drawn(picture_of([("x", graph, make_schedule(graph, 1000, places))]))
+    assert "Wlayer3_\n0_conv1\nn" in {text.get_text() for text in labels(figure, 0)}
+
+
+def test_narrow_bars_of_a_run_show_their_iteration() -> None:
+    """Every iteration has the same ops: the number tells more than the name."""
+    graph = make_graph({"a-long-name-without-end-and-more": 1})
+    schedule = make_schedule(graph, 1, {"a-long-name-without-end-and-more": ("d0", 0)})
+    figure = drawn(picture_of([("x", graph, schedule)], iterations=60))
+    assert [t.get_text() for t in labels(figure, 0)] == [str(n) for n in range(60)]
+
+
 def test_narrow_bars_of_a_synchronous_pipeline_show_their_microbatch() -> None:
     ops = [
         dataclasses.replace(make_op(f"F-of-stage-0@{m}", 1, kind="F"), microbatch=m)
