@@ -21,6 +21,7 @@ from lpsched.core.instance import (
     Training,
 )
 from lpsched.core.io.faults import validate
+from lpsched.core.io.fields import Document
 from lpsched.core.io.graph_document import graph_from_document, resolved_link
 from lpsched.core.io.instance_model import (
     CostsDocument,
@@ -218,8 +219,15 @@ def _costs(costs: CostsDocument) -> CostModel:
         rounding=costs.rounding,
         least=costs.least,
         saves=costs.saves,
-        parameters=costs.model_dump(include=own),
+        parameters={key: _parameter(getattr(costs, key)) for key in sorted(own)},
     )
+
+
+def _parameter(value: Any) -> Any:  # noqa: ANN401 - plain data
+    """A cost model's parameter as plain data, numbers exact."""
+    if isinstance(value, Document):
+        return value.model_dump()
+    return exact(value) if isinstance(value, float) else value
 
 
 def _training(training: TrainingDocument) -> Training:
