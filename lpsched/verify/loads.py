@@ -26,8 +26,8 @@ from lpsched.verify.evidence import (
 
 __all__ = ["assignment_bound", "can_exceed", "packing_bound", "resource_bound"]
 
-#: States that the check of a packing certificate may visit: some seconds.
-_MAX_STATES = 2_000_000
+#: States that the check of a packing certificate may visit: a second or two.
+_MAX_STATES = 500_000
 
 
 def resource_bound(graph: Graph, certificate: Certificate) -> int:
@@ -177,7 +177,7 @@ def can_exceed(kinds: Sequence[tuple[int, int, int]], room: int, target: int) ->
     Raises
     ------
     NotCheckableError
-        More than two million states.
+        More than half a million states.
     """
     target -= sum(weight * count for ticks, weight, count in kinds if ticks == 0)
     usable = sorted(
@@ -185,19 +185,19 @@ def can_exceed(kinds: Sequence[tuple[int, int, int]], room: int, target: int) ->
         key=lambda kind: Fraction(kind[1], kind[0]),
         reverse=True,
     )
-    best_fill = _Fill(usable)
+    fill = _Fill(usable)
     states, visited = [(0, 0)], 0
     for i, (ticks, weight, count) in enumerate(usable):
         reached: dict[int, int] = {}
         for used, value in states:
-            if value + best_fill.weight(i, room - used) <= target:
+            if value + fill.weight(i, room - used) <= target:
                 continue
             for n in range(min(count, (room - used) // ticks) + 1):
                 at = used + n * ticks
                 reached[at] = max(reached.get(at, 0), value + n * weight)
             visited += n + 1
-        if visited > _MAX_STATES:
-            raise NotCheckableError(f"the knapsack has over {_MAX_STATES} states")
+            if visited > _MAX_STATES:
+                raise NotCheckableError(f"the knapsack has over {_MAX_STATES} states")
         states = _undominated(reached)
     return target < 0 or any(value > target for _, value in states)
 
