@@ -1,9 +1,12 @@
-"""The greatest integer that any document may hold."""
+"""The greatest numbers that any document may hold."""
 
 from __future__ import annotations
 
-__all__ = ["MAX_INTEGER"]
+__all__ = ["MAX_DEVICES", "MAX_INTEGER"]
 
 #: The greatest magnitude of any integer in a file (exact in JSON readers and in
 #: the 64-bit sums of the solvers).
 MAX_INTEGER = 2**53 - 1
+
+#: More devices than this are taken for a mistake.
+MAX_DEVICES = 10_000

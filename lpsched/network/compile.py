@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lpsched.core.graph import Device, DeviceId, Graph, Op
 from lpsched.core.instance import Instance, Processor, Split, Training
-from lpsched.core.limits import MAX_INTEGER
+from lpsched.core.limits import MAX_DEVICES, MAX_INTEGER
 from lpsched.core.network import Network
 from lpsched.errors import Fault, InstanceError, UnsupportedError
 from lpsched.network.blueprint import blueprint, layer_ops
@@ -53,9 +53,9 @@ def compile_network(network: Network, *, devices: int) -> Compiled:
     >>> compile_network(load_shipped("tiny-mlp"), devices=2).graph.time_unit
     'MAC'
     """
-    if devices < 1:
-        fault = Fault("devices", f"expected an integer >= 1, got {devices}")
-        raise InstanceError([fault])
+    if not 1 <= devices <= MAX_DEVICES:
+        text = f"expected an integer from 1 to {MAX_DEVICES}, got {devices}"
+        raise InstanceError([Fault("devices", text)])
     processors = tuple(Processor(id=DeviceId(f"d{i}")) for i in range(devices))
     instance = Instance(name=network.name, network=network, devices=processors)
     return _compile(instance, network, prefix="")

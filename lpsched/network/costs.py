@@ -129,7 +129,8 @@ class _Counter:
         )
 
     def _fault(self, layer: Layer, key: str, text: str) -> None:
-        self.faults.append(Fault(f"{self._paths[layer.name]}.{key}", text))
+        path = f"{self._paths[layer.name]}.{key}".rstrip(".")
+        self.faults.append(Fault(path, text))
 
     def _has_input_grad(self, layer: Layer) -> bool:
         given = self._times_count and layer.input_grad is not None
@@ -223,12 +224,16 @@ class _Counter:
         if layer.name in self.works:
             return self.works[layer.name]
         if not self._reported & {layer.name, *layer.inputs}:
-            text = f"needs the layer's shape, but {self.unknown[layer.name]}"
-            if layer.type is None:
+            if layer.type is not None:
+                text = f"needs the shape of its input, but {self.unknown[layer.name]}"
+                self._fault(layer, "", text)
+            elif self._times_count:
                 text = "required: the layer has no `type` to count it from"
-                if not self._times_count:
-                    text += f", and times in {self.network.time_unit} are no MACs"
-            self._fault(layer, key, text)
+                self._fault(layer, key, text)
+            else:
+                unit = self.network.time_unit
+                text = f"the layer has no `type`, and times in {unit} are no MACs"
+                self._fault(layer, "", text)
         self._reported.add(layer.name)
         return Work(output=())
 

@@ -59,7 +59,9 @@ def _operands(
     operands = []
     for name in layer.inputs:
         if name not in works:
-            return [], f"the shape of its input {name!r} is unknown"
+            text = f"that of {name!r} is unknown"
+            typed = network.layer_by_name[name].type is not None
+            return [], text if typed else f"{text}, for it has no `type`"
         operands.append(Operand(repr(name), works[name].output))
     return operands, ""
 

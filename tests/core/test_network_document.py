@@ -187,7 +187,7 @@ def test_a_layer_that_reads_itself_is_a_cycle() -> None:
         ("batch: 1", "layers", "required, but missing"),
         ("layers: {a: 1}", "layers", "expected a list"),
         ("layers: [{type: linear, out: 1}]", "layers[0].name", "required"),
-        ("layers: [{name: 1, forward: 1}]", "layers[0].name", "expected a string"),
+        ("layers: [{name: 1, forward: 1}]", "layers[0].name", "put it in quotes"),
         ("layers: [{name: '', forward: 1}]", "layers[0].name", "expected text"),
         ("layers: [{name: 'a/b', forward: 1}]", "layers[0].name", "expected text"),
         ("layers: [{name: 'é', forward: 1}]", "layers[0].name", "expected text"),

@@ -27,6 +27,13 @@ _EXPECTED = {
     "finite_number": "expected a finite number",
 }
 
+_LIMITS = {
+    "greater_than_equal": (">=", "ge"),
+    "greater_than": (">", "gt"),
+    "less_than_equal": ("<=", "le"),
+    "less_than": ("<", "lt"),
+}
+
 
 def branch(name: str) -> str:
     """Tag of a union's branch; such tags are left out of paths."""
@@ -50,34 +57,44 @@ def _seen(value: object) -> str:
 
 
 def _message(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's
-    kind, context, seen = error["type"], error.get("ctx", {}), error["input"]
+    kind, seen = error["type"], error["input"]
     if kind == "missing":
         return "required, but missing"
     if kind == "extra_forbidden":
-        known = _known_keys(model, error["loc"])
-        close = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        listed = f" (known: {', '.join(known)})" if known else ""
-        return f"unknown key{hint}{listed}"
-    if kind in ("greater_than_equal", "greater_than", "less_than_equal", "less_than"):
-        sign, name = {
-            "greater_than_equal": (">=", "ge"),
-            "greater_than": (">", "gt"),
-            "less_than_equal": ("<=", "le"),
-            "less_than": ("<", "lt"),
-        }[kind]
+        return _unknown_key(error["loc"], model)
+    hint = "; put it in quotes" if kind == "string_type" and _is_number(seen) else ""
+    return f"{_expectation(error)}, got {_seen(seen)}{hint}"
+
+
+def _expectation(error: Any) -> str:  # noqa: ANN401 - pydantic's
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _LIMITS:
+        sign, name = _LIMITS[kind]
         what = "an integer" if isinstance(context[name], int) else "a number"
-        return f"expected {what} {sign} {context[name]}, got {_seen(seen)}"
-    if kind in _EXPECTED:
-        return f"{_EXPECTED[kind]}, got {_seen(seen)}"
-    if kind == "literal_error":
-        return f"expected {context['expected']}, got {_seen(seen)}"
-    if kind == "string_pattern_mismatch":
-        return f"expected text that matches {context['pattern']}, got {_seen(seen)}"
-    if kind in ("value_error", "union_tag_invalid"):
+        text = f"expected {what} {sign} {context[name]}"
+    elif kind == "literal_error":
+        text = f"expected {context['expected']}"
+    elif kind == "string_pattern_mismatch":
+        text = f"expected text that matches {context['pattern']}"
+    elif kind == "too_long":
+        text = f"expected at most {context['max_length']} entries"
+    elif kind in ("value_error", "union_tag_invalid"):
         text = str(context.get("error", error["msg"]))
-        return f"{text}, got {_seen(seen)}"
-    return f"{error['msg']}, got {_seen(seen)}"
+    else:
+        text = _EXPECTED.get(kind, error["msg"])
+    return text
+
+
+def _unknown_key(location: Sequence[str | int], model: type[BaseModel]) -> str:
+    known = _known_keys(model, location)
+    close = difflib.get_close_matches(str(location[-1]), known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    listed = f" (known: {', '.join(known)})" if known else ""
+    return f"unknown key{hint}{listed}"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @cache

@@ -38,6 +38,7 @@ from lpsched.core.io.numbers import exact
 from lpsched.core.io.parse import read_document
 from lpsched.core.io.plain import as_tuples
 from lpsched.core.io.references import reference_faults
+from lpsched.core.limits import MAX_DEVICES
 from lpsched.core.network import Network
 from lpsched.errors import Fault, FormatError
 
@@ -138,7 +139,7 @@ def _platform_faults(plain: Plain) -> list[Fault]:
     if isinstance(devices, Mapping):
         devices = devices.get("count")
     if isinstance(devices, int):
-        devices = [{"id": name} for name in _numbered(min(devices, 10_000))]
+        devices = [{"id": name} for name in _numbered(min(devices, MAX_DEVICES))]
     return reference_faults({"devices": devices, "links": plain.get("links")})
 
 

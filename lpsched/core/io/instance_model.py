@@ -18,10 +18,10 @@ from lpsched.core.io.fields import (
 )
 from lpsched.core.io.graph_document import LinkDocument, LinkOverride
 from lpsched.core.io.numbers import NumberField, PositiveNumberField, SpeedField
+from lpsched.core.limits import MAX_DEVICES
 from lpsched.core.network import Saves
 
 __all__ = [
-    "MAX_DEVICES",
     "AnyCostsDocument",
     "CostsDocument",
     "DeviceCountDocument",
@@ -35,8 +35,7 @@ __all__ = [
     "TrainingDocument",
 ]
 
-#: Devices and parts of an op beyond which a file is taken for a mistake.
-MAX_DEVICES = 10_000
+#: More parts of an op than this are taken for a mistake.
 MAX_PARTS = 1_000
 
 Objective = Literal["period", "communication", "staleness", "peak_memory", "makespan"]
