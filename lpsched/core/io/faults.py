@@ -70,8 +70,9 @@ def _expectation(error: Any) -> str:  # noqa: ANN401 - pydantic's
     kind, context = error["type"], error.get("ctx", {})
     if kind in _LIMITS:
         sign, name = _LIMITS[kind]
-        what = "an integer" if isinstance(context[name], int) else "a number"
-        text = f"expected {what} {sign} {context[name]}"
+        limit = context[name]
+        what = "an integer" if isinstance(limit, int) else "a number"
+        text = f"expected {what} {sign} {int(limit) if limit == int(limit) else limit}"
     elif kind == "literal_error":
         text = f"expected {context['expected']}"
     elif kind == "string_pattern_mismatch":

@@ -118,7 +118,11 @@ def _input_faults(raw: Plain, layers: Sequence[tuple[int, Plain]]) -> Iterator[F
 
 
 def _shares_faults(layers: Sequence[tuple[int, Plain]]) -> Iterator[Fault]:
-    by_name = {layer.get("name"): layer for _, layer in layers}
+    by_name = {
+        layer["name"]: layer
+        for _, layer in layers
+        if isinstance(layer.get("name"), str)
+    }
     for i, layer in layers:
         name = layer.get("shares")
         if not isinstance(name, str):
@@ -126,8 +130,7 @@ def _shares_faults(layers: Sequence[tuple[int, Plain]]) -> Iterator[Fault]:
         path = f"layers[{i}].shares"
         owner = by_name.get(name)
         if owner is None:
-            known = [n for n in by_name if isinstance(n, str)]
-            yield Fault(path, unknown_name("layer", name, known))
+            yield Fault(path, unknown_name("layer", name, by_name))
         elif owner is layer:
             yield Fault(path, "a layer cannot share its own weights")
         elif isinstance(owner.get("shares"), str):
