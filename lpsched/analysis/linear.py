@@ -1,0 +1,103 @@
+"""Linear programs by HiGHS: floats in and out, for others to make exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import highspy
+import numpy as np
+
+from lpsched.errors import SolverError
+
+__all__ = ["LinearProgram", "LinearSolution", "QuietHighs", "Row"]
+
+
+class QuietHighs(highspy.Highs):
+    """HiGHS without a word on stdout, which its constructor would print to."""
+
+    def __init__(self) -> None:
+        highspy.Highs.__init__(self)
+
+    def enableCallbacks(self) -> None:  # noqa: N802 - the name is highspy's
+        """Called by the constructor, and the first that prints."""
+        self.setOptionValue("output_flag", False)
+        highspy.Highs.enableCallbacks(self)
+
+
+class Row(NamedTuple):
+    """``lower <= sum(value * x[column]) <= upper``."""
+
+    columns: Sequence[int]
+    values: Sequence[float]
+    lower: float
+    upper: float = highspy.kHighsInf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearSolution:
+    """An optimal vertex: variables, duals of the rows, and the value."""
+
+    x: tuple[float, ...]
+    duals: tuple[float, ...]
+    value: float
+
+
+class LinearProgram:
+    """Minimise ``cost · x`` under rows that may be added between solutions.
+
+    Solved by the simplex method, so that solutions are vertices and later ones start
+    from earlier ones.
+
+    Parameters
+    ----------
+    cost : sequence of float
+        One per variable.
+    lower : float, optional
+        The least value of every variable.
+    """
+
+    def __init__(self, cost: Sequence[float], *, lower: float = 0.0) -> None:
+        self._solver = QuietHighs()
+        self._solver.setOptionValue("solver", "simplex")
+        self._solver.setOptionValue("threads", 1)
+        model = highspy.HighsLp()
+        model.num_col_ = len(cost)
+        model.col_cost_ = np.array(cost, dtype=np.double)
+        model.col_lower_ = np.full(len(cost), lower)
+        model.col_upper_ = np.full(len(cost), highspy.kHighsInf)
+        self._solver.passModel(model)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Add rows at the end."""
+        for row in rows:
+            self._solver.addRow(
+                row.lower,
+                row.upper,
+                len(row.columns),
+                np.array(row.columns, dtype=np.int32),
+                np.array(row.values, dtype=np.double),
+            )
+
+    def minimise(self) -> LinearSolution | None:
+        """Solve; None if the program is infeasible.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS neither solves the program nor finds it infeasible.
+        """
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return None
+        if status != highspy.HighsModelStatus.kOptimal:
+            text = self._solver.modelStatusToString(status)
+            raise SolverError(f"HiGHS left a linear program unsolved: {text}")
+        solution = self._solver.getSolution()
+        return LinearSolution(
+            x=tuple(solution.col_value),
+            duals=tuple(solution.row_dual),
+            value=float(self._solver.getInfo().objective_function_value),
+        )
