@@ -1,0 +1,148 @@
+"""Lower bounds of every objective, each with a certificate that anyone can check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import ceil
+
+from lpsched.analysis.certified import Bound, certified
+from lpsched.analysis.critical_path import critical_path
+from lpsched.analysis.dataflow import flow_of
+from lpsched.analysis.iteration_bound import LoopWithoutDelayError, iteration_bound
+from lpsched.analysis.load_bounds import (
+    assignment_bound,
+    group_bound,
+    resource_bounds,
+)
+from lpsched.analysis.packing_bound import packing_bounds
+from lpsched.analysis.placement_bounds import communication_bounds, memory_bounds
+from lpsched.analysis.sites import Sites
+from lpsched.analysis.staleness_bound import staleness_bound
+from lpsched.analysis.transfer_bound import transfer_bound
+from lpsched.core.graph import Graph
+from lpsched.core.result import Proof
+
+__all__ = [
+    "Bound",
+    "infeasible_cycle",
+    "objective_bounds",
+    "period_bound",
+    "period_bounds",
+]
+
+
+def infeasible_cycle(graph: Graph) -> Proof | None:
+    """Find a loop that takes time but carries no delay; None if there is none.
+
+    With one, no schedule of any period exists. Its proof is of kind ``cycle`` without
+    a value.
+    """
+    try:
+        iteration_bound(graph)
+    except LoopWithoutDelayError as error:
+        certificate = {"ops": list(error.loop), "edges": list(error.edges)}
+        return Proof(kind="cycle", certificate=certificate)
+    return None
+
+
+def period_bounds(graph: Graph) -> tuple[Bound, ...]:
+    """Lower bounds of the period, in ticks, greatest first.
+
+    ``cycle`` (the iteration bound, and with the transfers that cycles cannot avoid),
+    ``resource`` (work of devices, longest op or colocate group), ``assignment``
+    (unequal devices), ``packing`` (indivisible ops) and, with flush, ``path``. Among
+    equals the simpler stands first.
+
+    Raises
+    ------
+    LoopWithoutDelayError
+        If a loop takes time but carries no delay; see `infeasible_cycle`.
+    """
+    sites = Sites.of(graph)
+    bounds = [*_cycle_bounds(graph), *_load_bounds(sites)]
+    if graph.flush:
+        bounds.append(_path_bound(graph, "period"))
+    least = max((bound.value for bound in bounds), default=0)
+    stronger = transfer_bound(sites, flow_of(graph), least=least)
+    if stronger is not None:
+        bounds.append(stronger)
+        least = stronger.value
+    bounds.extend(packing_bounds(sites, least=least))
+    bounds.sort(key=lambda bound: -bound.value)
+    return tuple(bounds)
+
+
+def period_bound(graph: Graph) -> Bound:
+    """Return the greatest lower bound of the period; see `period_bounds`.
+
+    A graph without work has a period of 1 at least, like any: kind ``trivial``.
+    """
+    trivial = Bound(objective="period", value=1, proof=Proof(kind="trivial", value=1))
+    return max((*period_bounds(graph), trivial), key=lambda bound: bound.value)
+
+
+def objective_bounds(
+    graph: Graph, objective: str, *, period: int | None = None
+) -> tuple[Bound, ...]:
+    """Lower bounds of any objective, greatest first.
+
+    Parameters
+    ----------
+    objective : str
+        ``period``, ``communication``, ``staleness``, ``peak_memory`` or ``makespan``.
+    period : int, optional
+        The longest period that schedules may have, in ticks; without it bounds hold
+        for every period, but are weaker.
+
+    Raises
+    ------
+    LoopWithoutDelayError
+        If a loop takes time but carries no delay (period and makespan).
+    """
+    if objective == "period":
+        return period_bounds(graph)
+    sites = Sites.of(graph)
+    bounds: Iterable[Bound]
+    if objective == "communication":
+        bounds = communication_bounds(sites, period=period)
+    elif objective == "peak_memory":
+        bounds = memory_bounds(sites, period=period)
+    elif objective == "makespan":
+        bounds = _makespan_bounds(graph, sites)
+    elif objective == "staleness":
+        found = staleness_bound(graph, period=period)
+        bounds = () if found is None else (found,)
+    else:
+        raise ValueError(f"no objective {objective!r}")
+    return tuple(sorted(bounds, key=lambda bound: -bound.value))
+
+
+def _cycle_bounds(graph: Graph) -> Iterator[Bound]:
+    bound = iteration_bound(graph)
+    if bound.value > 0:
+        certificate = {"ops": list(bound.loop), "edges": list(bound.edges)}
+        yield certified("period", "cycle", ceil(bound.value), certificate)
+
+
+def _load_bounds(sites: Sites) -> Iterator[Bound]:
+    yield from resource_bounds(sites)
+    for bound in (group_bound(sites), assignment_bound(sites)):
+        if bound is not None and bound.value > 0:
+            yield bound
+
+
+def _path_bound(graph: Graph, objective: str) -> Bound:
+    path = critical_path(graph)
+    certificate = {"ops": list(path.nodes), "edges": list(path.edges)}
+    return certified(objective, "path", path.length, certificate)
+
+
+def _makespan_bounds(graph: Graph, sites: Sites) -> Iterator[Bound]:
+    """The longest path; and work, since ops of one iteration share a device in turn."""
+    yield _path_bound(graph, "makespan")
+    bounds = [*_load_bounds(sites)]
+    least = max((bound.value for bound in bounds), default=0)
+    bounds.extend(packing_bounds(sites, least=least))
+    for bound in bounds:
+        yield replace(bound, objective="makespan")
