@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.errors import LpschedError
@@ -16,6 +16,7 @@ __all__ = [
     "RefusedError",
     "ceil_div",
     "hosts",
+    "is_whole",
     "least_work",
     "read_devices",
     "read_integer",
@@ -48,11 +49,20 @@ def sequence(certificate: Certificate, key: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    """Tell whether a value is an integer >= 0 of at most 60 digits.
+
+    Longer ones prove nothing that these do not, and products of them cannot even be
+    printed.
+    """
+    return type(value) is int and 0 <= value < 10**60
+
+
 def read_integer(certificate: Certificate, key: str, *, least: int = 0) -> int:
     """Return the integer >= `least` at `key`."""
     value = certificate.get(key)
-    if type(value) is not int or value < least:
-        raise RefusedError(f"expected an integer >= {least} at {key!r}, got {value!r}")
+    if not is_whole(value) or value < least:
+        raise RefusedError(f"expected an integer >= {least} at {key!r}")
     return value
 
 

@@ -16,6 +16,7 @@ from lpsched.verify.evidence import (
     RefusedError,
     ceil_div,
     hosts,
+    is_whole,
     least_work,
     read_devices,
     read_integer,
@@ -96,7 +97,7 @@ def _weights(
     for key, weight in value.items():
         if keys is not None and key not in keys:
             raise RefusedError(f"weights: {key!r} is no device of the graph")
-        if type(weight) is not int or weight < 0:
+        if not is_whole(weight):
             raise RefusedError(f"weights: expected an integer >= 0 for {key!r}")
     return dict(value)
 

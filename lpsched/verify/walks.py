@@ -12,6 +12,7 @@ from lpsched.verify.evidence import (
     RefusedError,
     ceil_div,
     hosts,
+    is_whole,
     least_work,
     run_ticks,
     sequence,
@@ -133,8 +134,8 @@ def _edges(graph: Graph, certificate: Certificate) -> list[Edge]:
     """Return the edges that the indices name, each beginning where the last ended."""
     found: list[Edge] = []
     for index in sequence(certificate, "edges"):
-        if type(index) is not int or not 0 <= index < len(graph.edges):
-            raise RefusedError(f"the graph has no edge {index!r}")
+        if not is_whole(index) or index >= len(graph.edges):
+            raise RefusedError("the graph has no edge of some index")
         edge = graph.edges[index]
         if found and found[-1].dst != edge.src:
             raise RefusedError(
