@@ -78,8 +78,8 @@ def layer_costs(
     whole batch, W those with parameters, I those with parameters and twice those of
     two activations (each factor has its own gradient). Times that the file gives
     in MAC stand for what would be counted. With ``given``, every time comes from the
-    file. I exists where a predecessor has an I or a W, or where its time is given;
-    W where the layer is trainable and has parameters.
+    file. W exists where the layer is trainable and has parameters; I where a
+    predecessor or an ancestor of it has a W, or where the time of I is given.
     """
     counter = _Counter(network, cost_model_of(network, costs), devices)
     found = {layer.name: counter.costs(layer) for layer in network.ordered_layers}
@@ -103,7 +103,8 @@ class _Counter:
         # A layer whose shape was complained of, itself or through an input.
         known = self.works.keys() | self.unknown.keys()
         self._reported = {x.name for x in network.layers if x.name not in known}
-        self._differentiated: set[str] = set()
+        # Layers whose output's gradient is needed: they or an ancestor learn.
+        self._needed: set[str] = set()
         self._times_count = model == "given" or network.time_unit in (None, MAC)
 
     def costs(self, layer: Layer) -> LayerCosts:
@@ -117,8 +118,8 @@ class _Counter:
         if layer.trainable and self._has_parameters(owner, parameters):
             weight_grad = self._time(layer, "weight_grad")
             update = self._update(layer)
-        if input_grad is not None or weight_grad is not None:
-            self._differentiated.add(layer.name)
+        if weight_grad is not None or self._needed.intersection(layer.inputs):
+            self._needed.add(layer.name)
         return LayerCosts(
             forward=self._time(layer, "forward"),
             input_grad=input_grad,
@@ -134,7 +135,7 @@ class _Counter:
 
     def _has_input_grad(self, layer: Layer) -> bool:
         given = self._times_count and layer.input_grad is not None
-        return given or any(name in self._differentiated for name in layer.inputs)
+        return given or not self._needed.isdisjoint(layer.inputs)
 
     def _has_parameters(self, owner: Layer, parameters: Fraction) -> bool:
         """Tell whether weights exist; a time of W given without a size implies so."""

@@ -53,16 +53,17 @@ def random_case(seed: int) -> Case:
 
 
 def with_times(layers: list[dict[str, Any]], rng: Random) -> list[dict[str, Any]]:
-    """Give I and W a time where they exist."""
-    alive: set[str] = set()
+    """Give I and W a time where they must exist, some I where it need not."""
+    needed: set[str] = set()
     for layer in layers:
         learns = layer["trainable"] and parameters(layers, layer) > 0
-        if alive & set(layer["inputs"]) or rng.random() < 0.1:
+        below = not needed.isdisjoint(layer["inputs"])
+        if below or rng.random() < 0.1:
             layer["input_grad"] = rng.randint(0, 9)
         if learns:
             layer["weight_grad"] = rng.randint(0, 9)
-        if "input_grad" in layer or learns:
-            alive.add(layer["name"])
+        if below or learns:
+            needed.add(layer["name"])
     return layers
 
 
