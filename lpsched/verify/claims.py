@@ -16,7 +16,7 @@ from lpsched.verify.measures import measure
 
 __all__ = ["check_claims"]
 
-_FRACTION = re.compile(r"-?\d{1,40}(/[1-9]\d{0,39})?")
+_FRACTION = re.compile(r"-?[0-9]{1,40}(/0*[1-9][0-9]{0,39})?")
 
 
 def check_claims(graph: Graph, schedule: Schedule) -> tuple[Violation, ...]:

@@ -48,7 +48,19 @@ def parse_text(text: str, *, source: str) -> dict[str, Any]:
         what = "nothing" if data is None else f"a {type(data).__name__}"
         fault = Fault("", f"expected a mapping with a `schema` key, got {what}")
         raise FormatError([fault], source=source)
+    if ("\\u" in text or "\\U" in text) and not _is_unicode(data):
+        fault = Fault("", "text with a lone surrogate (\\ud800 to \\udfff)")
+        raise FormatError([fault], source=source)
     return data
+
+
+def _is_unicode(data: dict[str, Any]) -> bool:
+    """Tell whether all text can be encoded: an escape can name half a character."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _looks_like_json(text: str, source: str) -> bool:
