@@ -1,0 +1,32 @@
+"""Whether delays are free, so that the period is pure load balancing."""
+
+from __future__ import annotations
+
+from lpsched.analysis.precedence import topological_order
+from lpsched.core.graph import Edge, Graph
+
+__all__ = ["has_free_delays"]
+
+
+def has_free_delays(graph: Graph) -> bool:
+    """Tell whether any placement with load <= T has a schedule of period T.
+
+    So it is if there is no memory limit and no flush, and every cycle either passes
+    a named delay without an upper limit or is a self-loop of delay >= 1 without lag:
+    pack each device in any cyclic order and give laps by longest path. Every op must
+    be <= T as well, ops without a device included (design: free delays decouple).
+    Runs in time linear in the graph.
+    """
+    if graph.flush or any(device.memory is not None for device in graph.devices):
+        return False
+    binding = [edge for edge in graph.edges if _binds(graph, edge)]
+    rank = {op: i for i, op in enumerate(topological_order(graph, binding))}
+    return all(rank[edge.src] < rank[edge.dst] for edge in binding)
+
+
+def _binds(graph: Graph, edge: Edge) -> bool:
+    """Tell whether an edge may close a cycle that limits the period."""
+    low, high = graph.delay_range(edge.delay)
+    if high is None:
+        return False
+    return edge.src != edge.dst or low == 0 or edge.lag > 0
