@@ -205,9 +205,9 @@ def _allowed(
         for device in devices:
             allowed[v, index[device]] = True
         allowed[v, -1] = not graph.occupies_device(op.id)
-    for group in graph.colocate:
-        members = [numbers[op] for op in group]
-        if members:
+    groups = [[numbers[op] for op in group] for group in graph.colocate if group]
+    for _ in groups:  # groups may overlap: once per group reaches a fixpoint
+        for members in groups:
             allowed[members] = allowed[members].all(axis=0)
     return allowed
 

@@ -12,7 +12,15 @@ from lpsched.analysis.at_period import LARGEST, Arc, AtPeriod, Bools, Ints
 from lpsched.core.graph import DelayName, OpId
 from lpsched.errors import UnsupportedError
 
-__all__ = ["NO_PATH", "Refutation", "Windows", "lap_horizon", "shared", "windows_at"]
+__all__ = [
+    "NO_PATH",
+    "Refutation",
+    "Windows",
+    "lap_horizon",
+    "shared",
+    "together_groups",
+    "windows_at",
+]
 
 #: Entry of L where no path constrains the pair; far below any sum of times.
 NO_PATH = -(2**60)
@@ -61,6 +69,12 @@ class Windows:
     low: Ints
     high: Ints
 
+    @property
+    def main_anchor(self) -> int:
+        """The anchor that starts at 0: that of the largest component."""
+        sizes = np.bincount(self.component, minlength=1)
+        return int(self.anchor[self.component == sizes.argmax()][0])
+
     def must_share(self, u: int, v: int) -> bool:
         """Tell whether two ops sit on one device in every schedule."""
         return u == v or not self.may_part[u, v]
@@ -86,6 +100,33 @@ class Windows:
                 bound = -(-(cost + back) // self.problem.period)
                 least[arc.name] = max(least[arc.name], bound)
         return least
+
+    def delay_ranges(self) -> dict[DelayName, tuple[int, int]]:
+        r"""Range of each named delay in some best schedule.
+
+        A delay without limit need not exceed what its arcs can ask of it,
+        :math:`\lceil (t_u + c + lag + s_u - s_v) / T \rceil` at the ends of the
+        windows: nothing gains from a larger one. Arcs left out of the model ask
+        nothing.
+        """
+        T, ranges = self.problem.period, {}
+        least = self.least_delays()
+        asked = dict(least)
+        limit = {name: d.max for name, d in self.problem.graph.delays.items()}
+        for arc in self.problem.arcs:
+            if arc.name is None:
+                continue
+            if arc.high is not None:
+                limit[arc.name] = arc.high
+            if self.holds(arc):
+                cost = int(self.problem.costs(arc)[self.pairs(arc)].max())
+                room = int(self.high[arc.src] - self.low[arc.dst])
+                asked[arc.name] = max(asked[arc.name], -(-(cost + room) // T))
+        for name, low in least.items():
+            top = limit[name]
+            high = asked[name] if top is None else min(top, asked[name])
+            ranges[name] = low, max(low, high)
+        return ranges
 
 
 def lap_horizon(problem: AtPeriod) -> int:
@@ -185,7 +226,7 @@ def windows_at(
         before = closure.state()
         refutation = closure.paths()
         if refutation is None and deduce:
-            refutation = closure.share()
+            refutation = closure.share() or closure.blocked()
         if refutation is not None:
             return refutation
         if not deduce or closure.state() == before:
@@ -259,22 +300,29 @@ class _Closure:
 
     def paths(self) -> Refutation | None:
         """Rule out device pairs without a way back, then close the paths."""
+        refutation = self.blocked()
+        if refutation is not None:
+            return refutation
         for arc in self.problem.arcs:
-            if arc.high is None:
-                continue
-            u, v = arc.src, arc.dst
-            pairs = _possible(
-                self.problem, arc, self.longest, self.may_share, self.may_part
-            )
-            if not pairs.any():
-                faults = np.zeros(self.problem.num_ops, dtype=np.bool_)
-                faults[[u, v]] = True
-                return self.refuted("precedence", faults)
-            self._keep(u, v, pairs)
-            weight = int(self.problem.costs(arc)[pairs].min())
-            weight -= arc.high * self.problem.period
-            self.longest[u, v] = max(self.longest[u, v], weight)
+            pairs = self._pairs(arc)
+            if arc.high is not None and pairs.any():
+                self._keep(arc.src, arc.dst, pairs)
+                weight = int(self.problem.costs(arc)[pairs].min())
+                weight -= arc.high * self.problem.period
+                known = self.longest[arc.src, arc.dst]
+                self.longest[arc.src, arc.dst] = max(known, weight)
         return self._span() or self._close()
+
+    def blocked(self) -> Refutation | None:
+        """Find the ops of arcs for which no pair of devices is left."""
+        faults = np.zeros(self.problem.num_ops, dtype=np.bool_)
+        for arc in self.problem.arcs:
+            if not self._pairs(arc).any():
+                faults[[arc.src, arc.dst]] = True
+        return self.refuted("precedence", faults)
+
+    def _pairs(self, arc: Arc) -> Bools:
+        return _possible(self.problem, arc, self.longest, self.may_share, self.may_part)
 
     def _keep(self, u: int, v: int, pairs: Bools) -> None:
         self.allowed[u] &= pairs.any(axis=1)
@@ -310,12 +358,12 @@ class _Closure:
         return (
             self._fit_groups()
             or self._take_turns()
-            or self.refuted("exclusive", ~self.allowed.any(axis=1))
+            or self.refuted("exclusive", self.allowed.sum(axis=1) == 0)
         )
 
     def _fit_groups(self) -> Refutation | None:
         """Groups that share a device have one domain and must fit on it."""
-        group = _groups(~self.may_part)
+        group = together_groups(self.may_part)
         member = group[None, :] == np.arange(group.max(initial=-1) + 1)[:, None]
         busy = np.where(self.allowed, self.problem.durations, 0)
         busy[:, -1] = 0
@@ -355,6 +403,11 @@ class _Closure:
         forced = known & ~self.may_part
         np.copyto(L, earliest, where=forced)
         return self.refuted("exclusive", closed & ~self.may_part)
+
+
+def together_groups(may_part: Bools) -> Ints:
+    """Number the groups of ops that must share a device, in order of first member."""
+    return _groups(~may_part)
 
 
 def _groups(together: Bools) -> Ints:
