@@ -34,7 +34,7 @@ def check_claims(graph: Graph, schedule: Schedule) -> tuple[Violation, ...]:
         found += _objective(schedule.result, figures)
         found += _bounds(schedule.result, figures)
         found += _optimal(schedule.result, figures)
-        found += _proofs(graph, schedule.result)
+        found += _proofs(graph, schedule.result, schedule.period)
     return tuple(found)
 
 
@@ -131,12 +131,12 @@ def _optimal(result: Result, figures: dict[str, int | str]) -> Iterator[Violatio
         yield _claim(f"status is 'optimal', yet no bound is met: {text}")
 
 
-def _proofs(graph: Graph, result: Result) -> Iterator[Violation]:
+def _proofs(graph: Graph, result: Result, period: int) -> Iterator[Violation]:
     for name, proof in result.proof.items():
         bound = result.bound.get(name, proof.value)
         if bound is None or name not in INTEGER_OBJECTIVES:
             continue
-        verdict = check_proof(graph, name, bound, proof)
+        verdict = check_proof(graph, name, bound, proof, period=period)
         if verdict.status is Verdict.REFUSED:
             text = f"the proof of {name} >= {bound} ({proof.kind!r}) does not hold: "
             yield _claim(text + "; ".join(verdict.reasons))
