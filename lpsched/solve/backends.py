@@ -62,6 +62,7 @@ def probe(
 
     search.report(shown, doing)
     used = used_name(search)
+    search.searched(used)
     outcome = _BACKENDS[used](
         request, limits, progress=progress, interrupt=search.interrupt
     )

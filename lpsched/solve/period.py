@@ -33,6 +33,7 @@ def settle_period(search: Search, *, seconds: float) -> bool:
 def _balance(search: Search, seconds: float) -> None:
     """Free delays (design fact): any placement of load <= T has a schedule."""
     search.report("period", "balancing loads")
+    search.searched("balance")
     limits = Limits(
         seconds=min(seconds, search.remaining),
         seed=search.params.seed,

@@ -53,7 +53,8 @@ class Search:
         self.bounds: dict[str, int] = {}
         self.proofs: dict[str, Proof] = {}
         self.stats: dict[str, object] = {}
-        self.methods: list[str] = []
+        self.found_by = ""
+        self.exact: list[str] = []  # back ends that have searched
         self._report = report
         self._digest = graph_digest(graph)
         self._started = time.perf_counter()
@@ -101,10 +102,13 @@ class Search:
         self._check_bounds(values, by)
         if self.best is not None and self._rank(values) >= self._rank(self.best_values):
             return False
-        self.best, self.best_values = schedule, values
-        if by not in self.methods:
-            self.methods.append(by)
+        self.best, self.best_values, self.found_by = schedule, values, by
         return True
+
+    def searched(self, backend: str) -> None:
+        """Note that an exact back end has been at work."""
+        if backend not in self.exact:
+            self.exact.append(backend)
 
     def _rank(self, values: Mapping[str, int]) -> tuple[int, ...]:
         names = [
@@ -199,7 +203,7 @@ class Search:
             period = measure(self.graph, self.best).iteration_period
             objective["iteration_period"] = str(period)
         result = Result(
-            method="+".join(self.methods) or self.params.backend,
+            method="+".join(self.exact) or self.found_by or self.params.backend,
             status=status,
             objective=objective,
             bound={k: self.bounds[k] for k in objectives if k in self.bounds},
@@ -209,7 +213,7 @@ class Search:
             workers=self.params.workers,
             version=__version__,
             stop=stop,
-            stats=dict(self.stats) or None,
+            stats={"found_by": self.found_by, **self.stats},
         )
         schedule = None if self.best is None else self.best.with_result(result)
         return Answer(result=result, schedule=schedule)
