@@ -15,7 +15,7 @@ __all__ = ["BACKENDS", "Report", "Snapshot", "SolveParams"]
 #: Names that ``backend`` takes.
 BACKENDS = ("auto", "cpsat", "ilp")
 
-DEFAULT_OBJECTIVE = ("period",)
+DEFAULT_OBJECTIVE = ("period", "communication", "staleness")
 
 
 @dataclass(frozen=True, kw_only=True)

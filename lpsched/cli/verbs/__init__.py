@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import typer
 
-from lpsched.cli.verbs import bound, build, compare, plot, schema, solve, verify
+from lpsched.cli.verbs import (
+    bound,
+    build,
+    compare,
+    explain,
+    plot,
+    schema,
+    solve,
+    verify,
+)
 
 __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add every verb to the app, in the order in which help lists them."""
-    for verb in (compare, solve, build, verify, bound, plot, schema):
+    for verb in (compare, solve, build, verify, bound, explain, plot, schema):
         app.command(
             name=verb.__name__.rsplit(".", 1)[-1],
             epilog=f"Example: {verb.EXAMPLE}",

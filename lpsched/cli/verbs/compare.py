@@ -37,7 +37,7 @@ from lpsched.cli.output import (
 )
 from lpsched.cli.problem import Problem, load_problem
 from lpsched.cli.running import run
-from lpsched.plot import draw
+from lpsched.plot import check_output, draw
 from lpsched.solve import (
     DEFAULT_METHODS,
     Report,
@@ -87,6 +87,8 @@ def command(
     lower bound proved. The time limit holds for each solve.
     """
     manner = Manner(json=json, quiet=quiet, verbose=verbose, progress=not no_progress)
+    if plot is not None:
+        check_output(plot)
     counts: Sequence[int | None] = [None] if devices is None else parse_devices(devices)
     problems = [load_problem(file, count) for count in counts]
     params = SolveParams(

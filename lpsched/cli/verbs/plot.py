@@ -13,7 +13,7 @@ from lpsched.cli.problem import load_graph_file, load_schedule_file
 from lpsched.core.graph import Graph
 from lpsched.core.schedule import Schedule
 from lpsched.errors import Fault, InstanceError, VerificationError
-from lpsched.plot import draw
+from lpsched.plot import check_output, draw
 from lpsched.verify import verify
 
 __all__ = ["EXAMPLE", "command"]
@@ -41,6 +41,7 @@ def command(
     quiet: QuietOption = False,
 ) -> None:
     """Draw a schedule as a Gantt chart: one lane a device, one period or more."""
+    check_output(output)
     answer = load_schedule_file(schedule)
     problem = graph_of(answer, graph, schedule)
     name = answer.result.method if answer.result else answer.graph

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from pydantic import BaseModel
 
 from lpsched.cli.output import print_json
 from lpsched.core.io import (
@@ -18,7 +19,7 @@ __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = "lpsched schema network"
 
-_DOCUMENTS = {
+_DOCUMENTS: dict[str, type[BaseModel]] = {
     "network": NetworkDocument,
     "instance": InstanceDocument,
     "graph": GraphDocument,
