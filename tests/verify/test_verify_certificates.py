@@ -127,6 +127,45 @@ def test_ops_that_must_share_a_device_cannot_be_apart() -> None:
     assert_proves(graph, "cycle", 8, CYCLE | {"transfers": True})
 
 
+@pytest.mark.parametrize("latency", [0, 1])
+def test_a_cycle_without_work_or_delay_proves_nothing(latency: int) -> None:
+    """On one device it takes no time; on two with a latency it could not run."""
+    graph = make_graph(
+        {"A": 0, "B": 0},
+        [make_tensor("x", 1, "A", "B"), make_tensor("y", 1, "B", "A")],
+        devices=2,
+        link=Link(latency=latency),
+    )
+    extended = CYCLE | {"transfers": True}
+    assert verdict(graph, "cycle", 1, extended) is Verdict.REFUSED
+    barred = (make_op("A", 0, devices=["d0"]), make_op("B", 0, devices=["d1"]))
+    apart = graph.replace(ops=barred)
+    answer = verdict(apart, "cycle", 1, extended)
+    assert answer is (Verdict.ACCEPTED if latency else Verdict.REFUSED)
+
+
+def test_a_cycle_may_pass_through_an_op_without_a_device() -> None:
+    """A and B take 8 on one device; on two, T >= 8 / 2 and the way by H is free.
+
+    Its two edges may be all that crosses, so that y's transfer of 4 does not count.
+    """
+    ops = [make_op("A", 4), make_op("H", 0, devices=[]), make_op("B", 4)]
+    tensors = [
+        make_tensor("x", 4, "A", ("H", 1)),
+        make_tensor("z", 4, "H", "B"),
+        make_tensor("y", 4, "B", ("A", 1)),
+    ]
+    link = Link(units_per_tick=1)
+    graph = make_graph(ops, tensors, devices=2, link=link)
+    cycle = {"ops": ["A", "H", "B"], "edges": [0, 1, 2], "transfers": True}
+    assert_proves(graph, "cycle", 4, cycle)
+    alone = make_graph(
+        [make_op("H", 6, devices=[])], [make_tensor("x", 1, "H", ("H", 1))]
+    )
+    loop_on_h = {"ops": ["H"], "edges": [0], "transfers": True}
+    assert_proves(alone, "cycle", 6, loop_on_h)
+
+
 def test_work_is_shared_by_the_devices_that_can_do_it() -> None:
     """13 ticks on two devices; A and B, if confined to d0, take 7 there."""
     graph = loop_graph()

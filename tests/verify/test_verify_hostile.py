@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from factories import make_graph, make_schedule, make_tensor
+from factories import make_graph, make_op, make_schedule, make_tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_cases import random_case
@@ -128,3 +128,12 @@ def test_ops_that_all_collide_are_reported_once_each() -> None:
     assert {violation.rule for violation in found} == {"exclusive"}
     assert len(found) == 999
     assert {violation.ops[1] for violation in found} == set(map(OpId, names[1:]))
+
+
+def test_a_graph_that_breaks_its_format_does_not_crash_the_verifier() -> None:
+    """An op without a device has one duration; here it has none that applies."""
+    op = make_op("H", {"d0": 1}, devices=[])
+    graph = make_graph({"A": 1}).replace(ops=(op,))
+    assert verify(graph, make_schedule(graph, 1, {"H": (None, 0)})) == ()
+    proof = Proof(kind="path", certificate={"ops": ["H"], "edges": []})
+    assert not check_proof(graph, "makespan", 1, proof).accepted

@@ -158,6 +158,8 @@ def test_true_claims_pass() -> None:
     assert verify(graph, claiming(graph)) == ()
     assert verify(graph, claiming(graph, status=Status.OPTIMAL)) == ()
     assert verify(graph, claiming(graph, objective={"iteration_period": "16/2"})) == ()
+    word = {"period": Proof(kind="cycle"), "staleness": Proof(kind="exhaustion")}
+    assert verify(graph, claiming(graph, proof=word)) == ()
 
 
 @pytest.mark.parametrize(
@@ -189,6 +191,7 @@ def test_each_false_figure_breaks_claims(
         {"bound": {"period": 9}},
         {"bound": {"makespan": 9}},
         {"bound": {"speed": 0}},
+        {"bound": {"period": 7.5}},
         {"proof": {"period": Proof(kind="exhaustion", value=9)}},
         {"status": Status.INFEASIBLE},
         {"status": Status.UNKNOWN},

@@ -225,3 +225,18 @@ def test_a_loop_through_another_unlimited_delay_says_nothing() -> None:
     free = stale(delays={DelayName("k"): Delay(), DelayName("q"): Delay()})
     around = {"period": 6, "loops": {"k": [0, 1, 2]}}
     assert verdict(free, "loops", 1, around, "staleness") is Verdict.REFUSED
+
+
+def test_a_loop_must_carry_the_delay_it_speaks_of() -> None:
+    limited = {DelayName("k"): Delay(max=9), DelayName("q"): Delay(max=9)}
+    elsewhere = {"period": 6, "loops": {"q": [0, 1]}}
+    graph = stale(delays=limited)
+    assert verdict(graph, "loops", 1, elsewhere, "staleness") is Verdict.REFUSED
+
+
+def test_what_is_made_without_a_device_is_held_nowhere() -> None:
+    ops = [make_op("H", 3, devices=[]), make_op("A", 2)]
+    graph = make_graph(ops, [make_tensor("x", 4, "H", "A")])
+    held = {"op": "A", "copies": {"x": 1}, "residents": []}
+    assert verdict(graph, "working_set", 1, held, "peak_memory") is Verdict.REFUSED
+    assert_proves(graph, "average", 0, {"period": 1}, "peak_memory")
