@@ -8,14 +8,16 @@ from dataclasses import replace
 from lpsched.analysis.bounds import period_bound
 from lpsched.core.answer import Answer
 from lpsched.core.graph import Graph
-from lpsched.core.result import Status, Stop
+from lpsched.core.io import graph_digest
+from lpsched.core.result import Proof, Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import Fault, InstanceError, NoScheduleError, UnsupportedError
 from lpsched.heuristics import METHODS
 from lpsched.solve.infeasible import explain_infeasible, impossible
 from lpsched.solve.params import Report, SolveParams
-from lpsched.solve.search import Search
+from lpsched.solve.search import Search, answer_with_claims
 from lpsched.solve.settle import settle_all
+from lpsched.verify import verify
 
 __all__ = ["pin", "solve", "solve_by_method"]
 
@@ -124,22 +126,31 @@ def pin(graph: Graph, schedule: Schedule) -> Graph:
 
 
 def _for_graph(answer: Answer, graph: Graph) -> Answer:
-    """Make the answer to a pinned graph one to the graph itself; verify again."""
+    """Make the answer to a pinned graph one to the graph itself; verify again.
+
+    The certificates speak of the pinned graph. What they prove holds given the
+    placement, which the verifier cannot see, so they become a solver's word.
+    """
+    proof = {
+        name: Proof(
+            kind="exhaustion",
+            value=p.value,
+            certificate={"given": "placement", "kind": p.kind},
+        )
+        for name, p in answer.result.proof.items()
+    }
+    result = replace(answer.result, proof=proof)
     if answer.schedule is None:
-        return answer
+        return replace(answer, result=result)
     check = Search(graph, SolveParams())
     check.offer(answer.schedule, by="solve")
-    schedule = check.best
-    if schedule is not None:
-        schedule = schedule.with_result(answer.result)
-    return replace(answer, schedule=schedule)
+    return answer_with_claims(graph, check.best, result)
 
 
 def _start(search: Search) -> None:
     """Seed the search with the caller's hint and with every heuristic that applies."""
     search.report(search.params.objective[0], "heuristics")
-    if search.params.hint is not None:
-        search.offer(search.params.hint, by="hint")
+    _offer_hint(search)
     for method in METHODS.values():
         if search.stopped:
             return
@@ -147,3 +158,27 @@ def _start(search: Search) -> None:
             search.offer(method.function(search.graph), by=method.name)
         except (UnsupportedError, NoScheduleError):
             continue  # it does not apply to this graph; others will
+
+
+def _offer_hint(search: Search) -> None:
+    """Take the hint as an incumbent if it is valid; else back ends start from it."""
+    hint = search.params.hint
+    if hint is None:
+        return
+    unknown = [op.id for op in search.graph.ops if op.id not in hint.ops]
+    if unknown:
+        text = f"it has no op {unknown[0]!r} of graph {search.graph.name!r}"
+        raise InstanceError([Fault("hint", text)])
+    if not verify(search.graph, _claimless(search.graph, hint)):
+        search.offer(hint, by="hint")
+
+
+def _claimless(graph: Graph, schedule: Schedule) -> Schedule:
+    """The bare placements and starts, as a schedule of this graph."""
+    return replace(
+        schedule,
+        graph=graph.name,
+        graph_digest=graph_digest(graph),
+        graph_document=None,
+        result=None,
+    )

@@ -18,7 +18,7 @@ from lpsched.errors import SolverError
 from lpsched.solve.params import Report, Snapshot, SolveParams
 from lpsched.verify import verify
 
-__all__ = ["Search", "objective_values"]
+__all__ = ["Search", "answer_with_claims", "objective_values"]
 
 
 def objective_values(graph: Graph, schedule: Schedule) -> dict[str, int]:
@@ -215,5 +215,18 @@ class Search:
             stop=stop,
             stats={"found_by": self.found_by, **self.stats},
         )
-        schedule = None if self.best is None else self.best.with_result(result)
-        return Answer(result=result, schedule=schedule)
+        return answer_with_claims(self.graph, self.best, result)
+
+
+def answer_with_claims(
+    graph: Graph, schedule: Schedule | None, result: Result
+) -> Answer:
+    """Attach the result and have the verifier check every claim in it."""
+    if schedule is None:
+        return Answer(result=result)
+    claimed = schedule.with_result(result)
+    violations = verify(graph, claimed)
+    if violations:
+        text = "; ".join(str(v) for v in violations[:3])
+        raise SolverError(f"{result.method} makes a claim that does not hold: {text}")
+    return Answer(result=result, schedule=claimed)
