@@ -11,8 +11,9 @@ from lpsched.analysis.precedence import Block, PlacedGraph, Times
 
 __all__ = ["search_orders"]
 
-#: Trials of a small graph, and the arcs looked at in all on a large one.
-MAX_TRIALS = 1000
+#: Trials of a small graph, those in a row without gain, and the arcs looked at in all
+#: on a large one.
+MAX_TRIALS, MAX_IDLE = 1000, 200
 MAX_ARCS = 400_000
 
 
@@ -66,13 +67,16 @@ def _climb(
     rng = random.Random(0)
     least = sum(delay.min - 1 for delay in placed.graph.delays.values())
     best: Times | None = None
+    idle = 0
     for _ in range(min(MAX_TRIALS, MAX_ARCS // max(1, len(placed.arcs)))):
-        if (score.excess, score.staleness) <= (0, least):
+        if (score.excess, score.staleness) <= (0, least) or idle == MAX_IDLE:
             break
+        idle += 1
         moved = list(order)
         moved.insert(rng.randrange(len(moved)), moved.pop(rng.randrange(len(moved))))
         new, times = _tried(placed, period, moved)
         if new is not None and new <= score:
+            idle = 0 if new < score else idle
             score, order, best = new, moved, times
     return best
 

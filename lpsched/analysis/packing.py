@@ -99,7 +99,9 @@ def _numbered(
     for block in order:
         numbers = [placed.number[op] for op in block]
         total = sum(placed.durations[i] for i in numbers)
-        found.append((numbers, placed.devices[numbers[0]], total))
+        devices = (placed.devices[i] for i in numbers)
+        device = next((device for device in devices if device is not None), None)
+        found.append((numbers, device, total))
     return found
 
 

@@ -131,10 +131,6 @@ class PlacedGraph:
             ties=tuple(_ties(number, durations, blocks)),
         )
 
-    def occupies(self, op: int) -> bool:
-        """Tell whether an op takes time on a device."""
-        return self.devices[op] is not None and self.durations[op] > 0
-
     def loads(self) -> dict[DeviceId, int]:
         """Ticks per period that each device works."""
         loads = dict.fromkeys(self.graph.device_ids, 0)

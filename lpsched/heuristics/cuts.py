@@ -31,8 +31,8 @@ class Work:
         Where a cut may fall: sets of items as bit masks, each the items before the
         cut. They hold the empty and the full set and grow in size.
     transfers : sequence of sequence of int
-        Ticks to charge for a cut at a state that opens a piece on a device, by device;
-        empty for no charge.
+        Ticks to charge for a piece that begins at a state on a device, by device, 0 at
+        the empty set; empty for no charge.
     """
 
     loads: Sequence[Sequence[int | None]]
