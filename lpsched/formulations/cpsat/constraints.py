@@ -63,11 +63,13 @@ def add_precedence(x: Variables) -> None:
     for arc in x.scope.arcs:
         pairs = x.scope.windows.pairs(arc)
         _forbid(x, arc, pairs)
-        if x.scope.is_timed:
-            k = x.iterations(arc)
-            for cost, condition in _levels(x, arc, pairs):
-                row = x.start[arc.dst] + k * x.scope.period >= x.start[arc.src] + cost
-                x.cp.add(row).only_enforce_if(condition)
+        granted = x.iterations(arc) * x.scope.period
+        if arc.src != arc.dst:
+            granted = x.start[arc.dst] - x.start[arc.src] + granted
+        elif isinstance(granted, int):
+            continue  # the pairs left are those for which this holds
+        for cost, condition in _levels(x, arc, pairs):
+            x.cp.add(granted >= cost).only_enforce_if(condition)
 
 
 def _forbid(x: Variables, arc: Arc, pairs: Bools) -> None:

@@ -19,6 +19,7 @@ class _Life:
     """A copy's life of q T + r ticks from a phase: q copies, and one more within r."""
 
     birth: IntVar
+    most_whole: int
     whole: IntVar
     rest: IntVar
     end: IntVar
@@ -135,11 +136,12 @@ def _use_end(x: Variables, arc: Arc) -> Expression:
 
 def _new_life(x: Variables, name: str, birth: IntVar, longest: int) -> _Life:
     T = x.scope.period
-    whole = x.cp.new_int_var(0, longest // T, f"whole[{name}]")
+    most = longest // T
+    whole = x.cp.new_int_var(0, most, f"whole[{name}]")
     rest = x.cp.new_int_var(0, T - 1, f"rest[{name}]")
     end = x.cp.new_int_var(0, 2 * T - 2, f"end[{name}]")
     x.cp.add(end == birth + rest)
-    return _Life(birth=birth, whole=whole, rest=rest, end=end)
+    return _Life(birth=birth, most_whole=most, whole=whole, rest=rest, end=end)
 
 
 def _lives(
@@ -211,7 +213,7 @@ def _hold(x: Variables, load: _Load, life: _Life, i: int, p: int, on: Literal) -
     T = x.scope.period
     size = x.scope.at.graph.tensors[i].size // x.scope.unit_of("peak_memory")
     name = f"{i},{p}"
-    steady = x.cp.new_int_var(0, life.whole.proto.domain[-1], f"steady[{name}]")
+    steady = x.cp.new_int_var(0, life.most_whole, f"steady[{name}]")
     x.cp.add(steady >= life.whole).only_enforce_if(on)
     load.steady.append(size * steady)
     for lap in (0, T):
