@@ -74,9 +74,9 @@ def down_sets(
             for item, need in enumerate(needs):
                 if not state >> item & 1 and need & state == need:
                     grown[state | 1 << item] = None
+            if len(found) + len(grown) > limit:
+                return None
         found.update(grown)
-        if len(found) > limit:
-            return None
         layer = list(grown)
     return sorted(found, key=lambda state: (state.bit_count(), state))
 

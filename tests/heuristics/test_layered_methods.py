@@ -188,19 +188,20 @@ def test_pipedream_needs_no_more_than_one_delay_and_one_a_stage_after(
 def test_pipedream_with_transfers_needs_no_more_than_its_published_delays(
     latency: int,
 ) -> None:
-    """d_s = d_{s+1} + ceil((load_s + c_fwd + c_bwd) / T), stages of load 12, 9, 9.
+    """d_s = d_{s+1} + ceil((load_s + c_fwd + c_bwd) / T), layers of load 12, 9, 9.
 
-    The cuts do not change: twice the transfer is charged for every one of them.
+    Three stages while twice the latency is at most 12, then two, then one.
     """
     graph = chain(6, 3, 3, devices=3, link={"latency": latency})
     schedule = pipedream(graph)
     place = device_numbers(graph, schedule)
     stages = max(place.values()) + 1
+    assert stages == (3 if latency <= 6 else 2 if latency <= 15 else 1)
     expected = 1
-    for layer in reversed(range(stages)):
-        ops = [op for op, p in place.items() if p == layer]
+    for stage in reversed(range(stages)):
+        ops = [op for op, p in place.items() if p == stage]
         load = sum(graph.duration(op, schedule.ops[op].device) for op in ops)
-        if layer < stages - 1:
+        if stage < stages - 1:
             expected += -(-(load + 2 * latency) // schedule.period)
         delays = {e.delay for e in graph.edges if e.dst in ops and e.src in ops}
         named = [d for d in delays if isinstance(d, str)]
@@ -292,6 +293,16 @@ def test_pipedream_cuts_across_the_branches_of_a_dag() -> None:
     assert schedule.period == 6
     assert devices(schedule)["Fn3"] == devices(schedule)["Fn1"] == "d0"
     assert devices(schedule)["Fn2"] == "d1"
+
+
+def test_pipedream_keeps_to_one_topological_order_where_a_dag_is_too_wide() -> None:
+    """Fourteen branches have over 16,000 down-sets. Loads 2 and 14 times 3: 23 | 21."""
+    branches = [{"cost": 1, "inputs": ["n1"]} for _ in range(14)]
+    graph = network({"cost": 1}, *branches)
+    schedule = pipedream(graph)
+    assert schedule.period == 23
+    assert devices(schedule)["Fn8"] == "d0"
+    assert devices(schedule)["Fn9"] == "d1"
 
 
 def test_pipedream_uses_no_more_stages_than_it_needs() -> None:
