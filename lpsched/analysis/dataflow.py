@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import networkx as nx
 
 from lpsched.analysis.sites import Sites
-from lpsched.core.graph import Graph
+from lpsched.core.graph import DelayName, Graph
 from lpsched.errors import Fault, InstanceError
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Flow",
     "MultiDiGraph",
     "Node",
+    "fixed_delay",
     "flow_of",
     "require_fixed_delays",
     "to_networkx",
@@ -145,6 +146,13 @@ def require_fixed_delays(graph: AnyGraph) -> None:
     if isinstance(graph, Graph) and graph.delays:
         text = "a named delay; give it a value first (fix_delays)"
         raise InstanceError([Fault(f"delays.{name}", text) for name in graph.delays])
+
+
+def fixed_delay(delay: int | DelayName) -> int:
+    """Return the value of an edge's delay, which must have one."""
+    if isinstance(delay, str):
+        raise TypeError(f"the delay {delay!r} has no value")
+    return delay
 
 
 def to_networkx(graph: Graph) -> MultiDiGraph:

@@ -150,7 +150,8 @@ def _average_bound(sites: Sites, period: int | None) -> Bound:
             ops = [c.op for c in tensor.consumers if graph.occupies_device(c.op)]
             use = max(map(sites.least_duration, ops), default=0)
             volume += tensor.size * (sites.least_duration(tensor.producer) + use)
-    size = sum(resident.size for resident in graph.residents if resident.ops)
+    paid = (r for r in graph.residents if any(map(graph.occupies_device, r.ops)))
+    size = sum(resident.size for resident in paid)
     kept = size if period is None else size + Fraction(volume, period)
     value = ceil(Fraction(kept) / len(graph.devices))
     return certified("peak_memory", "average", value, {"period": period})
