@@ -20,6 +20,7 @@ __all__ = [
     "Concat",
     "Conv2d",
     "Cost",
+    "Custom",
     "Dropout",
     "Embedding",
     "Flatten",
@@ -29,12 +30,16 @@ __all__ = [
     "LayerType",
     "Linear",
     "MemoryDeltas",
+    "Multiply",
     "Network",
     "Pair",
     "Pool",
     "PoolFunction",
     "PositionEmbedding",
+    "Product",
+    "RmsNorm",
     "Saves",
+    "Select",
     "Shape",
 ]
 
@@ -132,8 +137,20 @@ class LayerNorm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RmsNorm:
+    """Scaling along the last axis to a root mean square of 1; `affine`: and more."""
+
+    affine: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
     """The sum of its inputs, all of one shape."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multiply:
+    """The product of its inputs, element by element, all of one shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +163,14 @@ class Concat:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flatten:
     """Any shape as one row of features."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select:
+    """One entry along an axis of a sample (the first token), which then is gone."""
+
+    axis: int = 0
+    index: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +196,47 @@ class Attention:
     bias: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """Matrix products: `count` times [rows, inner] by [inner, columns], one sample.
+
+    `weights` tells whether the second factor is learned or an activation too.
+    """
+
+    rows: int
+    inner: int
+    columns: int
+    count: int = 1
+    weights: bool = True
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all of them."""
+        return self.count * self.rows * self.inner * self.columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Custom:
+    """Anything else, by what it makes: readers of other formats use it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the output, whatever the inputs are.
+    parameters : int
+        Learned numbers.
+    products : tuple of Product
+        Its matrix products.
+    view : bool
+        If true, it only renames elements and moves none.
+    """
+
+    shape: Shape
+    parameters: int = 0
+    products: tuple[Product, ...] = ()
+    view: bool = False
+
+
 LayerType = (
     Linear
     | Conv2d
@@ -181,12 +247,16 @@ LayerType = (
     | Dropout
     | BatchNorm
     | LayerNorm
+    | RmsNorm
     | Add
+    | Multiply
     | Concat
     | Flatten
+    | Select
     | Embedding
     | PositionEmbedding
     | Attention
+    | Custom
 )
 
 

@@ -15,6 +15,7 @@ from lpsched.core.network import (
     BatchNorm,
     Concat,
     Conv2d,
+    Custom,
     Dropout,
     Embedding,
     Flatten,
@@ -22,9 +23,12 @@ from lpsched.core.network import (
     LayerNorm,
     LayerType,
     Linear,
+    Multiply,
     Pair,
     Pool,
     PositionEmbedding,
+    RmsNorm,
+    Select,
     Shape,
 )
 
@@ -215,10 +219,26 @@ def _(layer: LayerNorm, operands: Sequence[Operand]) -> Work:
 
 
 @work_of.register
+def _(layer: RmsNorm, operands: Sequence[Operand]) -> Work:
+    shape = _only(operands, "rmsnorm").shape
+    return Work(output=shape, parameters=shape[-1] if layer.affine else 0)
+
+
+@work_of.register
 def _(_layer: Add, operands: Sequence[Operand]) -> Work:
+    return _elementwise(operands, "add")
+
+
+@work_of.register
+def _(_layer: Multiply, operands: Sequence[Operand]) -> Work:
+    return _elementwise(operands, "multiply")
+
+
+def _elementwise(operands: Sequence[Operand], name: str) -> Work:
     if len({operand.shape for operand in operands}) > 1:
         listed = ", ".join(map(str, operands))
-        raise ShapeError(f"add takes inputs of one shape, got {listed}", key="inputs")
+        text = f"{name} takes inputs of one shape, got {listed}"
+        raise ShapeError(text, key="inputs")
     return Work(output=operands[0].shape)
 
 
@@ -240,6 +260,19 @@ def _(layer: Concat, operands: Sequence[Operand]) -> Work:
 @work_of.register
 def _(_layer: Flatten, operands: Sequence[Operand]) -> Work:
     return Work(output=(math.prod(_only(operands, "flatten").shape),))
+
+
+@work_of.register
+def _(layer: Select, operands: Sequence[Operand]) -> Work:
+    operand, axis = _only(operands, "select"), layer.axis
+    if axis >= len(operand.shape):
+        text = f"expected an axis < {len(operand.shape)}, got {axis} for {operand}"
+        raise ShapeError(text, key="axis")
+    if layer.index >= operand.shape[axis]:
+        text = f"expected an index < {operand.shape[axis]}, got {layer.index}"
+        raise ShapeError(text, key="index")
+    left = (*operand.shape[:axis], *operand.shape[axis + 1 :])
+    return Work(output=left or (1,))
 
 
 @work_of.register
@@ -286,4 +319,14 @@ def _(layer: Attention, operands: Sequence[Operand]) -> Work:
         parameters=weights + (4 * features if layer.bias else 0),
         weight_macs=tokens * weights,
         free_macs=2 * tokens * tokens * features,
+    )
+
+
+@work_of.register
+def _(layer: Custom, _operands: Sequence[Operand]) -> Work:
+    return Work(
+        output=layer.shape,
+        parameters=layer.parameters,
+        weight_macs=sum(p.macs for p in layer.products if p.weights),
+        free_macs=sum(p.macs for p in layer.products if not p.weights),
     )

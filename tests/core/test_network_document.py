@@ -82,6 +82,7 @@ def test_every_type_that_messages_list_is_read() -> None:
         "adaptive_avg_pool": {"out": [1, 1]},
         "embedding": {"vocabulary": 1, "out": 1},
         "attention": {"heads": 1},
+        "custom": {"shape": [1]},
     }
     layers = [
         {"name": name, "type": name, **needs.get(name, {})} for name in LAYER_TYPES

@@ -12,6 +12,7 @@ from lpsched.core.network import (
     BatchNorm,
     Concat,
     Conv2d,
+    Custom,
     Dropout,
     Embedding,
     Flatten,
@@ -19,9 +20,13 @@ from lpsched.core.network import (
     LayerNorm,
     LayerType,
     Linear,
+    Multiply,
     Pair,
     Pool,
     PositionEmbedding,
+    Product,
+    RmsNorm,
+    Select,
     Shape,
 )
 from lpsched.network.layers import Operand, ShapeError, Work, work_of
@@ -99,7 +104,23 @@ def work(layer: LayerType, *shapes: Shape) -> Work:
         (BatchNorm(), (64, 7, 7), Work(output=(64, 7, 7), parameters=128)),
         (LayerNorm(), (7, 64), Work(output=(7, 64), parameters=128)),
         (LayerNorm(affine=False), (7, 64), Work(output=(7, 64))),
+        (RmsNorm(), (7, 64), Work(output=(7, 64), parameters=64)),
         (Flatten(), (512, 7, 7), Work(output=(25088,))),
+        (Select(), (128, 768), Work(output=(768,))),
+        (Select(axis=1, index=2), (4, 5, 6), Work(output=(4, 6))),
+        (Select(), (5,), Work(output=(1,))),
+        (  # whatever the input: 2 products of 3 x 4 by 4 x 5 learned, one not
+            Custom(
+                shape=(2, 3, 5),
+                parameters=20,
+                products=(
+                    Product(rows=3, inner=4, columns=5, count=2),
+                    Product(rows=3, inner=7, columns=1, weights=False),
+                ),
+            ),
+            (99,),
+            Work(output=(2, 3, 5), parameters=20, weight_macs=120, free_macs=21),
+        ),
         (
             Embedding(vocabulary=100, out=8),
             (7,),
@@ -131,6 +152,7 @@ def test_a_layer_makes_what_its_definition_says(
 
 def test_add_and_concat_join_inputs() -> None:
     assert work(Add(), (3, 4), (3, 4), (3, 4)) == Work(output=(3, 4))
+    assert work(Multiply(), (3, 4), (3, 4)) == Work(output=(3, 4))
     assert work(Concat(), (3, 4, 4), (5, 4, 4)) == Work(output=(8, 4, 4))
     assert work(Concat(axis=1), (3, 4), (3, 1)) == Work(output=(3, 5))
 
@@ -152,6 +174,9 @@ def test_add_and_concat_join_inputs() -> None:
         ),
         (GlobalPool(function="avg"), [(7,)], "", "[channels, height, width]"),
         (Add(), [(3,), (4,)], "inputs", "one shape, got [3] from x0, [4] from x1"),
+        (Multiply(), [(3,), (4,)], "inputs", "multiply takes inputs of one shape"),
+        (Select(axis=2), [(4, 8)], "axis", "expected an axis < 2, got 2"),
+        (Select(index=4), [(4, 8)], "index", "expected an index < 4, got 4"),
         (Concat(axis=1), [(3,), (3,)], "axis", "expected an axis < 1, got 1"),
         (Concat(), [(3, 4), (3, 5)], "inputs", "differ along axis 0 only"),
         (Concat(), [(3, 4), (3,)], "inputs", "differ along axis 0 only"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Discriminator, Field, Tag
 
 from lpsched.core.io.faults import branch
-from lpsched.core.io.fields import Count, Document, Positive
+from lpsched.core.io.fields import NOT_EMPTY, Count, Document, Positive
 from lpsched.core.io.numbers import (
     CostField,
     NumberField,
@@ -22,6 +22,7 @@ from lpsched.core.network import (
     BatchNorm,
     Concat,
     Conv2d,
+    Custom,
     Dropout,
     Embedding,
     Flatten,
@@ -29,11 +30,15 @@ from lpsched.core.network import (
     LayerNorm,
     LayerType,
     Linear,
+    Multiply,
     Pair,
     Pool,
     PoolFunction,
     PositionEmbedding,
+    Product,
+    RmsNorm,
     Saves,
+    Select,
 )
 
 __all__ = [
@@ -45,7 +50,7 @@ __all__ = [
 ]
 
 ActivationName = Literal[
-    "relu", "leaky_relu", "gelu", "silu", "sigmoid", "tanh", "softmax"
+    "relu", "relu6", "leaky_relu", "gelu", "silu", "sigmoid", "tanh", "softmax"
 ]
 ACTIVATIONS: tuple[str, ...] = get_args(ActivationName)
 
@@ -229,12 +234,14 @@ class DropoutDocument(ComputedLayerDocument):
 class NormDocument(ComputedLayerDocument):
     """Normalisation; `affine`: with a learned scale and shift."""
 
-    type: Literal["batchnorm", "layernorm"]
+    type: Literal["batchnorm", "layernorm", "rmsnorm"]
     affine: bool = True
 
     @property
     def layer_type(self) -> LayerType:
         """What the layer computes."""
+        if self.type == "rmsnorm":
+            return RmsNorm(affine=self.affine)
         norm = BatchNorm if self.type == "batchnorm" else LayerNorm
         return norm(affine=self.affine)
 
@@ -242,12 +249,14 @@ class NormDocument(ComputedLayerDocument):
 class PlainDocument(ComputedLayerDocument):
     """A layer type without parameters of its own."""
 
-    type: Literal["add", "flatten"]
+    type: Literal["add", "multiply", "flatten"]
 
     @property
     def layer_type(self) -> LayerType:
         """What the layer computes."""
-        return Add() if self.type == "add" else Flatten()
+        if self.type == "flatten":
+            return Flatten()
+        return Add() if self.type == "add" else Multiply()
 
 
 class ConcatDocument(ComputedLayerDocument):
@@ -260,6 +269,19 @@ class ConcatDocument(ComputedLayerDocument):
     def layer_type(self) -> LayerType:
         """What the layer computes."""
         return Concat(axis=self.axis)
+
+
+class SelectDocument(ComputedLayerDocument):
+    """One entry along an axis of a sample."""
+
+    type: Literal["select"]
+    axis: Count = 0
+    index: Count = 0
+
+    @property
+    def layer_type(self) -> LayerType:
+        """What the layer computes."""
+        return Select(axis=self.axis, index=self.index)
 
 
 class EmbeddingDocument(ComputedLayerDocument):
@@ -300,6 +322,36 @@ class AttentionDocument(ComputedLayerDocument):
         return Attention(heads=self.heads, bias=self.bias)
 
 
+class ProductDocument(Document):
+    """Matrix products of one sample: [rows, inner] by [inner, columns]."""
+
+    rows: Positive
+    inner: Positive
+    columns: Positive
+    count: Positive = 1
+    weights: bool = True
+
+
+class CustomDocument(ComputedLayerDocument):
+    """Anything else, by its output's shape, its parameters and matrix products."""
+
+    type: Literal["custom"]
+    shape: Annotated[tuple[Positive, ...], NOT_EMPTY]
+    parameters: Count = 0
+    products: tuple[ProductDocument, ...] = ()
+    view: bool = False
+
+    @property
+    def layer_type(self) -> LayerType:
+        """What the layer computes."""
+        return Custom(
+            shape=self.shape,
+            parameters=self.parameters,
+            products=tuple(Product(**dict(product)) for product in self.products),
+            view=self.view,
+        )
+
+
 _COMPUTED: tuple[type[ComputedLayerDocument | ActivationDocument], ...] = (
     LinearDocument,
     Conv2dDocument,
@@ -311,9 +363,11 @@ _COMPUTED: tuple[type[ComputedLayerDocument | ActivationDocument], ...] = (
     NormDocument,
     PlainDocument,
     ConcatDocument,
+    SelectDocument,
     EmbeddingDocument,
     PositionEmbeddingDocument,
     AttentionDocument,
+    CustomDocument,
 )
 _MODEL_BY_TYPE: dict[str, str] = {
     name: model.__name__
@@ -344,8 +398,10 @@ AnyLayerDocument = Annotated[
     | Annotated[NormDocument, Tag(branch("NormDocument"))]
     | Annotated[PlainDocument, Tag(branch("PlainDocument"))]
     | Annotated[ConcatDocument, Tag(branch("ConcatDocument"))]
+    | Annotated[SelectDocument, Tag(branch("SelectDocument"))]
     | Annotated[EmbeddingDocument, Tag(branch("EmbeddingDocument"))]
     | Annotated[PositionEmbeddingDocument, Tag(branch("PositionEmbeddingDocument"))]
-    | Annotated[AttentionDocument, Tag(branch("AttentionDocument"))],
+    | Annotated[AttentionDocument, Tag(branch("AttentionDocument"))]
+    | Annotated[CustomDocument, Tag(branch("CustomDocument"))],
     Discriminator(_layer_kind),
 ]
