@@ -27,6 +27,7 @@ from lpsched.core.io.network_document import (
     NetworkDocument,
     network_from_document,
 )
+from lpsched.core.io.network_writer import network_to_document, save_network
 from lpsched.core.io.parse import parse_text, read_document, read_text
 from lpsched.core.io.schedule_document import (
     ScheduleDocument,
@@ -54,11 +55,13 @@ __all__ = [
     "load_network",
     "load_schedule",
     "network_from_document",
+    "network_to_document",
     "parse_text",
     "read_document",
     "read_text",
     "result_to_document",
     "save_graph",
+    "save_network",
     "save_schedule",
     "schedule_from_document",
     "schedule_to_document",
