@@ -1,0 +1,45 @@
+"""When a search has to end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from lpsched.core.result import Stop
+
+__all__ = ["Deadline"]
+
+
+class Deadline:
+    """A time limit and an interrupt, looked at together."""
+
+    def __init__(self, seconds: float, interrupt: threading.Event | None) -> None:
+        self._begin = time.monotonic()
+        self._seconds = seconds
+        self._interrupt = interrupt
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the search began."""
+        return time.monotonic() - self._begin
+
+    @property
+    def left(self) -> float:
+        """Seconds until the search has to end; 0 once it is interrupted."""
+        return 0.0 if self._interrupted else max(0.0, self._seconds - self.elapsed)
+
+    @property
+    def over(self) -> bool:
+        """Whether the search has to end."""
+        return self.left == 0.0
+
+    @property
+    def stop(self) -> Stop:
+        """Why a search without a proof ended."""
+        if self._interrupted:
+            return Stop.INTERRUPTED
+        return Stop.TIME_LIMIT if self.over else Stop.METHOD
+
+    @property
+    def _interrupted(self) -> bool:
+        return self._interrupt is not None and self._interrupt.is_set()
