@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lpsched.core.graph import Device, DeviceId, Graph, Op
-from lpsched.core.instance import Instance, Processor, Split, Training
+from lpsched.core.instance import (
+    Instance,
+    Processor,
+    Split,
+    Staleness,
+    Training,
+)
 from lpsched.core.limits import MAX_DEVICES, MAX_INTEGER
 from lpsched.core.network import Network
-from lpsched.errors import Fault, InstanceError, UnsupportedError
-from lpsched.network.blueprint import blueprint, layer_ops
+from lpsched.errors import Fault, InstanceError
+from lpsched.network.blueprint import Blueprint, blueprint, layer_ops
 from lpsched.network.costs import MAC, cost_model_of, layer_costs, size_unit_of
 from lpsched.network.placement import placed
 from lpsched.network.shapes import layer_paths
-from lpsched.network.stages import stage_lists
+from lpsched.network.stages import found_stages, membership, stage_lists
 from lpsched.network.staleness import delay_ranges
+from lpsched.network.synchronous import order_cycle, synchronous_graph, units_of
 from lpsched.network.tensors import learning_layers, tensors_of
 from lpsched.network.ticks import Rounding, ticks_of
 
 __all__ = ["Compiled", "compile_instance", "compile_network"]
+
+#: More ops than this are taken for a mistake.
+MAX_OPS = 1_000_000
+
+_WHOLE = Split(input_grad=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
     """A graph and how its integers came about.
 
-    `rounding` is None for an instance of a graph, which has its integers already.
+    Attributes
+    ----------
+    rounding : Rounding or None
+        None for an instance of a graph, which has its integers already.
+    notes : tuple of str
+        What people should know of stages that were found, in sentences.
     """
 
     graph: Graph
     rounding: Rounding | None = None
+    notes: tuple[str, ...] = ()
 
 
 def compile_network(network: Network, *, devices: int) -> Compiled:
@@ -75,62 +94,184 @@ def compile_instance(instance: Instance) -> Compiled:
         return _compile(instance, instance.network, prefix="network.")
     if instance.graph is None:
         raise InstanceError([Fault("", "expected either `network` or `graph`")])
-    graph, faults = placed(instance.graph, instance.placement)
-    if faults:
-        raise InstanceError(faults)
-    return Compiled(graph=graph)
+    given = instance.graph
+    placement, notes, stage_faults = found_stages(
+        instance.placement, given.ops, given.device_ids
+    )
+    graph, faults = placed(given, placement)
+    if stage_faults or faults:
+        raise InstanceError([*stage_faults, *faults])
+    return Compiled(graph=graph, notes=tuple(notes))
 
 
 def _compile(instance: Instance, network: Network, *, prefix: str) -> Compiled:
     """Compile, gathering faults; `prefix` leads from the file to its network."""
-    _check_supported(instance, network)
-    model, training = instance.costs, instance.training
-    ids = tuple(device.id for device in instance.devices)
-    costs, cost_faults = layer_costs(network, model, ids)
-    counted = cost_model_of(network, model) == "macs"
-    ticks, rounding = ticks_of(
-        costs,
-        model,
-        time_unit=MAC if counted else network.time_unit or "tick",
-        size_unit=size_unit_of(network),
+    training = instance.training
+    regime_faults = list(_regime_faults(training))
+    if regime_faults:
+        raise InstanceError(regime_faults)
+    plans, rounding, faults = _plans(instance, network)
+    faults += _tie_faults(network, training)
+    faults += _delta_faults(network, plans[0], training)
+    placement, notes, stage_faults = found_stages(
+        instance.placement,
+        _iteration(plans, instance),
+        [device.id for device in instance.devices],
     )
-    split = training.split or Split()
-    ops = layer_ops(network, ticks, split=split, fuse_backward=training.fuse_backward)
-    plan = blueprint(network, ops, ticks, saves=model.saves)
-    learning = learning_layers(plan)
-    stages = stage_lists(instance.placement)
-    delays, delay_faults = delay_ranges(
-        training.staleness, plan.layers, learning, stages
-    )
-    graph = Graph(
+    frame = Graph(
         name=instance.name,
         devices=tuple(Device(id=d.id, memory=d.memory) for d in instance.devices),
-        ops=tuple(_on(op, instance.devices) for x in ops.values() for op in x.ops),
-        tensors=tensors_of(plan),
-        delays=delays,
+        ops=(),
         link=instance.link,
         links=instance.links,
         flush=training.flush,
         time_unit=rounding.time.text,
         size_unit=rounding.size.text,
     )
-    graph, placement_faults = placed(graph, instance.placement)
-    inner = [*cost_faults, *_tie_faults(network, training), *_size_faults(graph)]
-    faults = [Fault(prefix + fault.path, fault.message) for fault in inner]
-    faults += [*delay_faults, *placement_faults, *_total_faults(graph)]
+    instance = replace(instance, placement=placement)
+    if training.mode == "synchronous":
+        graph, graph_faults = _synchronous(frame, plans, instance)
+    else:
+        graph, graph_faults = _asynchronous(frame, plans[0], instance)
+    faults += _size_faults(graph)
+    faults = [Fault(prefix + fault.path, fault.message) for fault in faults]
+    faults += [*stage_faults, *graph_faults, *_total_faults(graph)]
     if faults:
         raise InstanceError(faults)
-    return Compiled(graph=graph, rounding=rounding)
+    return Compiled(graph=graph, rounding=rounding, notes=tuple(notes))
 
 
-def _check_supported(instance: Instance, network: Network) -> None:
-    if instance.training.mode == "synchronous":
-        text = "training.mode: synchronous pipelines are not built yet"
-        raise UnsupportedError(f"{text}; this version schedules asynchronous training")
+def _regime_faults(training: Training) -> Iterator[Fault]:
+    """What a synchronous regime needs, and what it has no use for."""
+    if training.mode != "synchronous":
+        return
+    if training.microbatches is None:
+        text = "required by `mode: synchronous`, but missing"
+        yield Fault("training.microbatches", text)
+    if training.split not in (None, _WHOLE):
+        text = "a synchronous pipeline runs F, I and W whole: expected 1 part each"
+        yield Fault("training.split", text)
+    if training.staleness != Staleness():
+        text = "goes with `mode: asynchronous`; a synchronous update is never late"
+        yield Fault("training.staleness", text)
+
+
+def _plans(
+    instance: Instance, network: Network
+) -> tuple[list[Blueprint], Rounding, list[Fault]]:
+    """Blueprint of each microbatch, or one for all if none of them differs."""
+    model, training = instance.costs, instance.training
+    ids = tuple(device.id for device in instance.devices)
+    count = training.microbatches if _has_lists(network) else None
+    counted = [
+        layer_costs(
+            network, model, ids, microbatches=training.microbatches, microbatch=m
+        )
+        for m in range(count or 1)
+    ]
+    flat = {(m, n): c for m, (costs, _) in enumerate(counted) for n, c in costs.items()}
+    is_macs = cost_model_of(network, model) == "macs"
+    ticks, rounding = ticks_of(
+        flat,
+        model,
+        time_unit=MAC if is_macs else network.time_unit or "tick",
+        size_unit=size_unit_of(network),
+    )
+    whole = _WHOLE if training.mode == "synchronous" else Split()
+    split, fused = training.split or whole, training.fuse_backward
+    plans = []
+    for m, (costs, _) in enumerate(counted):
+        own = {name: ticks[m, name] for name in costs}
+        ops = layer_ops(network, own, split=split, fuse_backward=fused)
+        plans.append(blueprint(network, ops, own, saves=model.saves))
+    return plans, rounding, list(counted[0][1])
+
+
+def _has_lists(network: Network) -> bool:
+    return any(
+        isinstance(cost, tuple)
+        for x in network.layers
+        for cost in (x.forward, x.input_grad, x.weight_grad)
+    )
+
+
+def _ops(plan: Blueprint) -> list[Op]:
+    return [op for x in plan.ops.values() for op in x.ops]
+
+
+def _iteration(plans: Sequence[Blueprint], instance: Instance) -> Iterator[Op]:
+    """Every op of an iteration, layer after layer; one op may stand for many."""
+    times = (instance.training.microbatches or 1) // len(plans)
+    for plan in plans:
+        for op in map(partial(_on, devices=instance.devices), _ops(plan)):
+            yield from [op] * (1 if op.kind == "U" else times)
+
+
+def _asynchronous(
+    frame: Graph, plan: Blueprint, instance: Instance
+) -> tuple[Graph, list[Fault]]:
+    """Draw the graph of one iteration of a minibatch."""
+    delays, delay_faults = delay_ranges(
+        instance.training.staleness,
+        plan.layers,
+        learning_layers(plan),
+        stage_lists(instance.placement),
+    )
+    ops = tuple(_on(op, instance.devices) for op in _ops(plan))
+    graph = frame.replace(ops=ops, tensors=tensors_of(plan), delays=delays)
+    graph, faults = placed(graph, instance.placement)
+    return graph, [*delay_faults, *faults]
+
+
+def _synchronous(
+    frame: Graph, plans: Sequence[Blueprint], instance: Instance
+) -> tuple[Graph, list[Fault]]:
+    """Draw the graph of an iteration of M microbatches; without ops if it cannot be."""
+    placement, count = instance.placement, instance.training.microbatches or 1
+    layers = [layer.name for layer in plans[0].layers]
+    stages = stage_lists(placement)
+    if stages is not None:
+        stage_of, faults = membership(stages, layers, "placement.stages")
+        faults += [
+            Fault("placement.stages", f"the layer {name!r} is in no stage")
+            for name in layers
+            if name not in stage_of
+        ]
+        if faults:
+            return frame, faults
+    units = units_of(plans[0], stages)
+    if 3 * len(units) * count > MAX_OPS:
+        text = f"expected at most {MAX_OPS // (3 * len(units))}, got {count}"
+        return frame, [Fault("training.microbatches", text)]
+    cycle = order_cycle(plans[0], units)
+    if cycle:
+        text = f"the stages wait for each other: {' -> '.join((*cycle, cycle[0]))}"
+        return frame, [Fault("placement.stages", text)]
+    graph, of_layer = synchronous_graph(
+        frame, plans, units, instance.devices, microbatches=count
+    )
+    return placed(graph, placement, layers=of_layer)
+
+
+def _delta_faults(
+    network: Network, plan: Blueprint, training: Training
+) -> Iterator[Fault]:
+    """Deltas of memory that W cannot make up for, or that nothing would use."""
+    paths = layer_paths(network)
     for layer in network.layers:
-        if layer.memory is not None:
-            text = f"layer {layer.name!r}: `memory` deltas go with synchronous"
-            raise UnsupportedError(f"{text} pipelines, which are not built yet")
+        memory, ops = plan.ticks[layer.name].memory, plan.ops[layer.name]
+        if memory is None:
+            continue
+        path = f"{paths[layer.name]}.memory"
+        left = memory.forward + (memory.input_grad if ops.input_grad else 0)
+        if training.mode != "synchronous":
+            yield Fault(path, "deltas go with `training.mode: synchronous`")
+        elif left < 0:
+            text = f"I gives back {-memory.input_grad}, F takes {memory.forward}"
+            yield Fault(path, text)
+        elif left > 0 and not ops.weight_grad:
+            text = f"W would give back {left}, but the layer has no W"
+            yield Fault(path, text)
 
 
 def _on(op: Op, devices: Sequence[Processor]) -> Op:

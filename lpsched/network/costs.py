@@ -10,7 +10,7 @@ from typing import Literal
 
 from lpsched.core.graph import DeviceId
 from lpsched.core.instance import CostModel
-from lpsched.core.network import Amount, Cost, Layer, Network
+from lpsched.core.network import Amount, Cost, Layer, MemoryDeltas, Network
 from lpsched.errors import Fault, UnsupportedError
 from lpsched.network.layers import Work
 from lpsched.network.shapes import layer_paths, works_of
@@ -33,6 +33,8 @@ class LayerCosts:
         Times of F, I, W and U, of all parts together, in the model's unit.
     output, parameters : Fraction
         Sizes, in the network's size unit; of a layer that shares weights, theirs.
+    memory : MemoryDeltas or None
+        Deltas of memory, in the network's size unit, where they are stated.
     """
 
     forward: Amount
@@ -41,6 +43,7 @@ class LayerCosts:
     update: Amount | None
     output: Fraction
     parameters: Fraction
+    memory: MemoryDeltas | None = None
 
 
 def cost_model_of(network: Network, costs: CostModel) -> Literal["macs", "given"]:
@@ -70,7 +73,12 @@ def size_unit_of(network: Network) -> str:
 
 
 def layer_costs(
-    network: Network, costs: CostModel, devices: Sequence[DeviceId]
+    network: Network,
+    costs: CostModel,
+    devices: Sequence[DeviceId],
+    *,
+    microbatches: int | None = None,
+    microbatch: int = 0,
 ) -> tuple[dict[str, LayerCosts], list[Fault]]:
     """Exact costs of every layer, in topological order, or the faults.
 
@@ -80,8 +88,17 @@ def layer_costs(
     in MAC stand for what would be counted. With ``given``, every time comes from the
     file. W exists where the layer is trainable and has parameters; I where a
     predecessor or an ancestor of it has a W, or where the time of I is given.
+
+    Parameters
+    ----------
+    microbatches : int or None
+        How many times a list per microbatch must hold; None where there may be none.
+    microbatch : int
+        The entry of such lists that is wanted.
     """
-    counter = _Counter(network, cost_model_of(network, costs), devices)
+    counter = _Counter(
+        network, cost_model_of(network, costs), devices, microbatches, microbatch
+    )
     found = {layer.name: counter.costs(layer) for layer in network.ordered_layers}
     return found, counter.faults
 
@@ -94,12 +111,16 @@ class _Counter:
         network: Network,
         model: Literal["macs", "given"],
         devices: Sequence[DeviceId],
+        microbatches: int | None,
+        microbatch: int,
     ) -> None:
         self.network = network
         self.works, self.unknown, self.faults = works_of(network)
         self._paths = layer_paths(network)
         self._model = model
         self._devices = devices
+        self._microbatches = microbatches
+        self._microbatch = microbatch
         # A layer whose shape was complained of, itself or through an input.
         known = self.works.keys() | self.unknown.keys()
         self._reported = {x.name for x in network.layers if x.name not in known}
@@ -127,6 +148,7 @@ class _Counter:
             update=update,
             output=self._output(layer),
             parameters=parameters,
+            memory=layer.memory,
         )
 
     def _fault(self, layer: Layer, key: str, text: str) -> None:
@@ -138,10 +160,14 @@ class _Counter:
         return given or not self._needed.isdisjoint(layer.inputs)
 
     def _has_parameters(self, owner: Layer, parameters: Fraction) -> bool:
-        """Tell whether weights exist; a time of W given without a size implies so."""
+        """Tell whether weights exist; a time of W given without a size implies so.
+
+        With deltas of memory a W of no time does, too: it gives memory back.
+        """
         if owner.type is not None or owner.parameters is not None:
             return parameters > 0
-        return _is_positive(owner.weight_grad)
+        stated = owner.memory is not None and owner.weight_grad is not None
+        return stated or _is_positive(owner.weight_grad)
 
     def _check_parameters(
         self, layer: Layer, owner: Layer, parameters: Fraction
@@ -155,18 +181,29 @@ class _Counter:
             self._fault(layer, "weight_grad", text)
 
     def _time(self, layer: Layer, key: Time) -> Amount:
-        given = getattr(layer, key)
-        if isinstance(given, tuple):
-            text = "a list per microbatch goes with `training.mode: synchronous`"
-            self._fault(layer, key, text)
-        elif self._times_count and given is not None:
+        given = self._of_microbatch(layer, key)
+        if self._times_count and given is not None:
             return self._checked(layer, key, given)
-        elif self._model == "given":
+        if self._model == "given":
             text = "required, but missing (0 if it takes no time)"
             self._fault(layer, key, text)
+            return Fraction(0)
+        work = self._work(layer, key)
+        return Fraction(self.network.batch * _macs(work, key))
+
+    def _of_microbatch(self, layer: Layer, key: Time) -> Amount | None:
+        """Return the given time; of a list, the entry of the microbatch counted."""
+        given: Cost | None = getattr(layer, key)
+        if not isinstance(given, tuple):
+            return given
+        if self._microbatches is None:
+            text = "a list per microbatch goes with `training.mode: synchronous`"
+        elif len(given) != self._microbatches:
+            text = f"expected a time for each of {self._microbatches} microbatches"
+            text = f"{text}, got {len(given)}"
         else:
-            work = self._work(layer, key)
-            return Fraction(self.network.batch * _macs(work, key))
+            return given[self._microbatch]
+        self._fault(layer, key, text)
         return Fraction(0)
 
     def _checked(self, layer: Layer, key: str, given: Amount) -> Amount:
@@ -240,8 +277,10 @@ class _Counter:
 
 
 def _is_positive(cost: Cost | None) -> bool:
-    values = cost.values() if isinstance(cost, Mapping) else [cost]
-    return any(isinstance(value, Fraction) and value > 0 for value in values)
+    if isinstance(cost, Mapping):
+        return any(value > 0 for value in cost.values())
+    values = cost if isinstance(cost, tuple) else [cost or Fraction(0)]
+    return any(value > 0 for value in values)
 
 
 def _macs(work: Work, key: Time) -> int:

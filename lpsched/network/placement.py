@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lpsched.core.graph import DeviceId, Graph, Op, OpId
@@ -13,36 +13,50 @@ from lpsched.network.stages import arranged, membership, stage_lists
 __all__ = ["placed"]
 
 
-def placed(graph: Graph, placement: Placement) -> tuple[Graph, list[Fault]]:
+def placed(
+    graph: Graph,
+    placement: Placement,
+    *,
+    layers: Mapping[str, Iterable[Op]] | None = None,
+) -> tuple[Graph, list[Fault]]:
     """Restrict the ops of a graph to the devices that a placement allows.
 
     Pins and groups name layers, else ops; a pin may name a stage by its number. With
     ``rule: stages`` every stage runs on its pinned device, else on that of the
     arrangement. Ops that occupy no device are passed over.
 
-    Raises
-    ------
-    UnsupportedError
-        Stages or arrangements that this version does not build.
+    Parameters
+    ----------
+    placement : Placement
+        Its stages, if any, are listed.
+    layers : mapping of str to iterable of Op, optional
+        The ops of each layer; by default those that bear its name.
     """
-    placer = _Placer(graph, placement)
+    placer = _Placer(graph, placement, _by_layer(graph) if layers is None else layers)
     placer.pin_stages()
     placer.pin_names()
     placer.group()
     return placer.placed_graph(), placer.faults
 
 
+def _by_layer(graph: Graph) -> dict[str, list[Op]]:
+    found: dict[str, list[Op]] = {}
+    for op in graph.ops:
+        if op.layer is not None:
+            found.setdefault(op.layer, []).append(op)
+    return found
+
+
 class _Placer:
     """Resolves names to ops, and keeps what each op is told and every fault."""
 
-    def __init__(self, graph: Graph, placement: Placement) -> None:
+    def __init__(
+        self, graph: Graph, placement: Placement, layers: Mapping[str, Iterable[Op]]
+    ) -> None:
         self.faults: list[Fault] = []
         self._graph = graph
         self._placement = placement
-        self._layers: dict[str, list[Op]] = {}
-        for op in graph.ops:
-            if op.layer is not None:
-                self._layers.setdefault(op.layer, []).append(op)
+        self._layers = {name: tuple(ops) for name, ops in layers.items()}
         self._lists = stage_lists(placement) or ()
         self._stage_of, faults = membership(
             self._lists, self._layers, "placement.stages"

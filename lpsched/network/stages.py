@@ -1,28 +1,120 @@
-"""Stages: lists of layers, and the devices that an arrangement gives them."""
+"""Stages: lists of layers, given or found, and the devices they have by arrangement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from lpsched.core.graph import DeviceId
+from lpsched.core.graph import DeviceId, Op
 from lpsched.core.instance import Arrangement, Placement
-from lpsched.errors import Fault, UnsupportedError
+from lpsched.errors import Fault
+from lpsched.network.partition import fewest_stages, partition
 
-__all__ = ["arranged", "membership", "stage_lists"]
+__all__ = ["arranged", "found_stages", "membership", "stage_lists"]
+
+#: Ticks of one layer on each device where all of it may run.
+Load = Mapping[DeviceId, int]
 
 
 def stage_lists(placement: Placement) -> tuple[tuple[str, ...], ...] | None:
-    """Return the stages as listed; None if the placement has none.
+    """Return the stages as listed; None if the placement has none, or a count."""
+    return None if isinstance(placement.stages, int) else placement.stages
 
-    Raises
-    ------
-    UnsupportedError
-        The stages are to be found, which this version does not do.
+
+def found_stages(
+    placement: Placement, ops: Iterable[Op], devices: Sequence[DeviceId]
+) -> tuple[Placement, list[str], list[Fault]]:
+    """Find the stages that a placement asks for; return it with lists of layers.
+
+    A count, or ``rule: contiguous`` (a stage for each device), asks for contiguous
+    layers in the order of `ops`, cut so that the greatest load of a stage on its
+    device is least; no stage is empty.
+
+    Parameters
+    ----------
+    ops : iterable of Op
+        With their layers and durations, layer after layer.
+
+    Returns
+    -------
+    placement : Placement
+        With lists, under ``rule: stages`` where it was ``contiguous``.
+    notes : list of str
+        What people should know: devices without a stage, or that fewer stages would
+        have no greater load.
+    faults : list of Fault
+        More stages than layers, or layers that may not run where they would have to.
     """
-    if placement.rule == "contiguous" or isinstance(placement.stages, int):
-        text = "placement: stages that are to be found (`rule: contiguous` or a count)"
-        raise UnsupportedError(f"{text} are not built yet; list the layers of each")
-    return placement.stages
+    loads = _layer_loads(ops, devices)
+    count = placement.stages
+    if placement.rule == "contiguous":
+        placement = replace(placement, rule="stages")
+        if count is None:
+            count = max(1, min(len(devices), len(loads)))
+    if not isinstance(count, int):
+        return placement, [], []
+    if count > len(loads):
+        text = f"expected at most a stage for each of {len(loads)} layers, got {count}"
+        return placement, [], [Fault("placement.stages", text)]
+    rows = list(_rows(placement, count, loads, devices))
+    ends = partition(rows)
+    if ends is None:
+        text = f"no {count} contiguous stages may run on the devices that they have"
+        return placement, [], [Fault("placement.stages", text)]
+    names = list(loads)
+    starts = (0, *ends[:-1])
+    lists = tuple(tuple(names[i:j]) for i, j in zip(starts, ends, strict=True))
+    notes = list(_notes(rows, ends, len(devices)))
+    return replace(placement, stages=lists), notes, []
+
+
+def _layer_loads(ops: Iterable[Op], devices: Sequence[DeviceId]) -> dict[str, Load]:
+    found: dict[str, dict[DeviceId, int]] = {}
+    for op in ops:
+        if op.layer is None or op.devices == ():
+            continue
+        load = found.setdefault(op.layer, dict.fromkeys(devices, 0))
+        for device in list(load):
+            if op.devices is not None and device not in op.devices:
+                del load[device]
+            elif isinstance(op.duration, int):
+                load[device] += op.duration
+            else:
+                load[device] += op.duration[device]
+    return dict(found)
+
+
+def _rows(
+    placement: Placement,
+    count: int,
+    loads: Mapping[str, Load],
+    devices: Sequence[DeviceId],
+) -> Iterator[list[int | None]]:
+    """Loads of every layer on the device of each stage; on the best if it is free."""
+    homes = arranged(count, devices, placement.arrangement)
+    for stage, home in enumerate(homes):
+        if placement.rule == "stages":
+            pinned = placement.pins.get(str(stage), home)
+            mine = pinned if pinned in devices else home
+            yield [load.get(mine) for load in loads.values()]
+        else:
+            yield [min(load.values(), default=None) for load in loads.values()]
+
+
+def _notes(
+    rows: Sequence[Sequence[int | None]], ends: Sequence[int], num_devices: int
+) -> Iterator[str]:
+    """Say where devices are left over, or fewer stages would carry as little."""
+    if len(rows) < num_devices:
+        yield f"{len(rows)} stages leave {num_devices - len(rows)} devices without work"
+    if any(row != rows[0] for row in rows):
+        return
+    ticks = [t or 0 for t in rows[0]]
+    starts = (0, *ends[:-1])
+    most = max(sum(ticks[i:j]) for i, j in zip(starts, ends, strict=True))
+    fewer = fewest_stages(ticks, most)
+    if fewer < len(rows):
+        yield f"{fewer} stages would have no greater load than these {len(rows)}"
 
 
 def membership(
@@ -49,15 +141,12 @@ def arranged(
     """Device of each of `count` stages.
 
     ``loop`` (the default) starts over at the first device after the last; ``v``
-    turns back there, so that the last device has two stages in a row.
-
-    Raises
-    ------
-    UnsupportedError
-        ``mirrored`` belongs to synchronous pipelines, which are not built yet.
+    turns back there, so that the last device has two stages in a row; ``mirrored``
+    loops over the first half of the stages (the middle one included) and gives each
+    of the rest the device of its mirror image: stages s and count - 1 - s share one.
     """
     if arrangement == "mirrored":
-        text = "placement.arrangement: 'mirrored' is not built yet; use loop, v or pins"
-        raise UnsupportedError(text)
+        turn = range(count)
+        return tuple(devices[min(s, count - 1 - s) % len(devices)] for s in turn)
     order = (*devices, *reversed(devices)) if arrangement == "v" else tuple(devices)
     return tuple(order[s % len(order)] for s in range(count))

@@ -13,7 +13,7 @@ from lpsched.core.graph import Consumer, DelayName, Op, OpId, Tensor, TensorId
 from lpsched.network.blueprint import Blueprint, numbered
 from lpsched.network.ticks import shares
 
-__all__ = ["learning_layers", "tensors_of"]
+__all__ = ["data_tensors", "learning_layers", "tensors_of"]
 
 
 def learning_layers(plan: Blueprint) -> tuple[str, ...]:
@@ -35,6 +35,18 @@ def tensors_of(plan: Blueprint) -> tuple[Tensor, ...]:
             *_gradients(plan, layer.name),
             *_weight_gradients(plan, layer.name, layer.shares),
             *_weights(plan, layer.name, layer.shares),
+        )
+    )
+
+
+def data_tensors(plan: Blueprint) -> tuple[Tensor, ...]:
+    """Tensors that an iteration makes and uses up: activations and their gradients."""
+    return tuple(
+        tensor
+        for layer in plan.layers
+        for tensor in (
+            *_activations(plan, layer.name),
+            *_gradients(plan, layer.name),
         )
     )
 

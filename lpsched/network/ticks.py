@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from lpsched.core.graph import DeviceId
 from lpsched.core.instance import CostModel, RoundingRule
@@ -14,6 +14,7 @@ from lpsched.core.network import Amount
 from lpsched.network.costs import LayerCosts
 
 __all__ = [
+    "DeltaTicks",
     "LayerTicks",
     "Rounding",
     "Scale",
@@ -21,6 +22,8 @@ __all__ = [
     "shares",
     "ticks_of",
 ]
+
+Key = TypeVar("Key")
 
 #: Ticks of an op, on any device or per device.
 Ticks = int | Mapping[DeviceId, int]
@@ -86,6 +89,14 @@ class Rounding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaTicks:
+    """`lpsched.core.network.MemoryDeltas` in integers."""
+
+    forward: int
+    input_grad: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTicks:
     """`lpsched.network.costs.LayerCosts` in integers."""
 
@@ -95,6 +106,7 @@ class LayerTicks:
     update: Ticks | None
     output: int
     parameters: int
+    memory: DeltaTicks | None = None
 
 
 def shares(total: int, parts: int) -> tuple[int, ...]:
@@ -108,8 +120,8 @@ def shares(total: int, parts: int) -> tuple[int, ...]:
 
 
 def ticks_of(
-    costs: Mapping[str, LayerCosts], model: CostModel, *, time_unit: str, size_unit: str
-) -> tuple[dict[str, LayerTicks], Rounding]:
+    costs: Mapping[Key, LayerCosts], model: CostModel, *, time_unit: str, size_unit: str
+) -> tuple[dict[Key, LayerTicks], Rounding]:
     """Round the costs of every layer to ticks.
 
     An op kind's total for a layer is rounded first; its parts share the integer.
@@ -119,7 +131,7 @@ def ticks_of(
     up the sum. A sum beyond the greatest integer of a file makes the tick coarser.
     """
     times = [t for c in costs.values() for t in _times(c)]
-    sizes = [s for c in costs.values() for s in (c.output, c.parameters)]
+    sizes = [s for c in costs.values() for s in _sizes(c)]
     time = _Rounder(model.tick or _chosen_tick(times), model.rounding, model.least)
     size = _Rounder(model.size_tick or _chosen_tick(sizes), model.rounding, 0)
     found = {
@@ -130,6 +142,7 @@ def ticks_of(
             update=time.optional(c.update),
             output=size.number(c.output),
             parameters=size.number(c.parameters),
+            memory=_deltas(c, size),
         )
         for name, c in costs.items()
     }
@@ -145,6 +158,23 @@ def ticks_of(
 def _times(costs: LayerCosts) -> Iterable[Amount]:
     times = (costs.forward, costs.input_grad, costs.weight_grad, costs.update)
     return (time for time in times if time is not None)
+
+
+def _sizes(costs: LayerCosts) -> Iterable[Fraction]:
+    yield from (costs.output, costs.parameters)
+    if costs.memory is not None:
+        yield from (costs.memory.forward, abs(costs.memory.input_grad))
+
+
+def _deltas(costs: LayerCosts, size: _Rounder) -> DeltaTicks | None:
+    """Round what is taken and what is given back alike."""
+    if costs.memory is None:
+        return None
+    input_grad = size.number(abs(costs.memory.input_grad))
+    return DeltaTicks(
+        forward=size.number(costs.memory.forward),
+        input_grad=-input_grad if costs.memory.input_grad < 0 else input_grad,
+    )
 
 
 def _chosen_tick(amounts: Iterable[Amount]) -> Fraction:

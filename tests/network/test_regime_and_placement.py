@@ -199,13 +199,6 @@ def test_a_graph_is_placed_by_its_layers_and_ops() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"training": {"mode": "synchronous"}}, "synchronous pipelines are not built"),
-        ({"placement": {"rule": "contiguous", "stages": 2}}, "list the layers of each"),
-        ({"placement": {"stages": 2}}, "list the layers of each"),
-        (
-            {"placement": {"stages": [["a", "b", "c"]], "arrangement": "mirrored"}},
-            "'mirrored' is not built yet",
-        ),
         ({"costs": {"model": "systolic", "rows": 2, "cols": 2}}, "'systolic'"),
         ({"costs": {"model": "roofline", "peak": 2, "bandwidth": 2}}, "'roofline'"),
     ],
@@ -219,6 +212,6 @@ def test_what_is_read_but_not_built_yet_says_so(
 
 
 def test_memory_deltas_belong_to_synchronous_pipelines() -> None:
-    instance = instance_of(timed("a", memory={"F": 1, "I": -1}))
-    with pytest.raises(UnsupportedError, match="layer 'a': `memory` deltas"):
-        compile_instance(instance)
+    found = faults(timed("a", memory={"F": 1, "I": -1}))
+    text = "deltas go with `training.mode: synchronous`"
+    assert found["network.layers[0].memory"] == text
