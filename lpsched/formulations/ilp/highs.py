@@ -1,0 +1,166 @@
+"""Running HiGHS on a PuLP model: silent, interruptible, and read from its handle."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import highspy
+import numpy as np
+import pulp
+from highspy import HighsModelStatus, cb
+
+from lpsched.errors import SolverError
+from lpsched.formulations.ilp.solved import Solved, Watch
+
+__all__ = ["run_highs"]
+
+#: Seconds that HiGHS gets to notice that it should stop.
+GRACE = 5.0
+
+_INTERRUPTS = (
+    cb.HighsCallbackType.kCallbackSimplexInterrupt,
+    cb.HighsCallbackType.kCallbackIpmInterrupt,
+    cb.HighsCallbackType.kCallbackMipInterrupt,
+)
+_COMPLETE = (HighsModelStatus.kOptimal, HighsModelStatus.kModelEmpty)
+_INFEASIBLE = (
+    HighsModelStatus.kInfeasible,
+    HighsModelStatus.kUnboundedOrInfeasible,  # no objective here is unbounded
+)
+_FAILED = (
+    HighsModelStatus.kNotset,
+    HighsModelStatus.kLoadError,
+    HighsModelStatus.kModelError,
+    HighsModelStatus.kPresolveError,
+    HighsModelStatus.kSolveError,
+    HighsModelStatus.kPostsolveError,
+)
+
+
+class _Quiet(highspy.Highs):
+    """HiGHS without its banner.
+
+    The constructor enables callbacks, which is the first call to write to stdout;
+    the switch for that has to come before.
+    """
+
+    def enableCallbacks(self) -> None:  # noqa: N802 - the name is HiGHS's
+        """Be silent; `_Run` sets a callback of its own."""
+        self.setOptionValue("output_flag", False)
+
+
+#: HiGHS's own constructor has no types.
+_make_quiet: Callable[[], _Quiet] = _Quiet
+
+
+class _Run:
+    """One run in a thread of its own, with the best seen so far at hand."""
+
+    def __init__(self, handle: _Quiet, watch: Watch) -> None:
+        self.handle = handle
+        self.watch = watch
+        self.values: np.ndarray[Any, Any] | None = None
+        self.primal = math.inf
+        self.dual = -math.inf
+        self.failure: BaseException | None = None
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True, name="highs")
+        handle.setCallback(self._called, None)
+        for kind in (*_INTERRUPTS, cb.HighsCallbackType.kCallbackMipImprovingSolution):
+            handle.startCallback(kind)
+
+    def _called(
+        self,
+        kind: cb.HighsCallbackType,
+        _message: str,
+        out: cb.HighsCallbackOutput,
+        into: cb.HighsCallbackInput | None,
+        _data: object,
+    ) -> None:
+        if int(kind) == int(cb.HighsCallbackType.kCallbackMipImprovingSolution):
+            self.values = np.array(out.mip_solution)
+            self.primal = out.objective_function_value
+        if int(kind) == int(cb.HighsCallbackType.kCallbackMipInterrupt):
+            self.dual = max(self.dual, out.mip_dual_bound)
+        if self.watch.is_over and into is not None:
+            into.user_interrupt = True
+
+    def _run(self) -> None:
+        try:
+            self.handle.run()
+        except BaseException as error:  # noqa: BLE001 - raised again by the caller
+            self.failure = error
+        finally:
+            self.done.set()
+
+    def wait(self) -> bool:
+        """Wait for the end, passing on progress; False if HiGHS does not stop."""
+        self.thread.start()
+        told: tuple[float, float] = (math.inf, -math.inf)
+        while not self.done.wait(0.05):
+            seen = self.primal, self.dual
+            if seen != told:
+                told = seen
+                self.watch.tell(_finite(seen[0]), _finite(seen[1]))
+            if self.watch.is_over:
+                return self.done.wait(GRACE)
+        return True
+
+
+def run_highs(problem: pulp.LpProblem, watch: Watch, *, seed: int = 0) -> Solved:
+    """Solve a PuLP problem with HiGHS, on one thread.
+
+    PuLP translates the model; the answer is read from the handle, since PuLP calls a
+    time-limited incumbent optimal and an interrupted search without one feasible. A
+    run that does not stop in time is left to end by itself (its next callback stops
+    it), and what its callbacks have shown so far counts.
+
+    Raises
+    ------
+    SolverError
+        HiGHS reports an error, or a status that says nothing.
+    """
+    handle = _make_quiet()
+    for option, value in (
+        ("threads", 1),
+        ("random_seed", seed),
+        ("time_limit", watch.seconds),
+        ("mip_rel_gap", 0.0),
+        ("mip_abs_gap", 0.5),
+    ):
+        handle.setOptionValue(option, value)
+    problem.solverModel = handle
+    pulp.HiGHS().buildSolverModel(problem)
+    run = _Run(handle, watch)
+    if not run.wait():
+        seen = None if run.values is None else run.values.tolist()
+        return Solved(is_complete=False, values=seen, bound=_finite(run.dual))
+    if run.failure is not None:
+        raise SolverError(f"HiGHS failed: {run.failure}") from run.failure
+    return _read(handle)
+
+
+def _read(handle: _Quiet) -> Solved:
+    """Read a run's end from HiGHS itself."""
+    status, info = handle.getModelStatus(), handle.getInfo()
+    if status in _FAILED:
+        raise SolverError(f"HiGHS ended with status {status.name}")
+    nodes = int(info.mip_node_count)
+    if status in _INFEASIBLE:
+        return Solved(is_complete=True, nodes=nodes)
+    is_complete = status in _COMPLETE
+    feasible = highspy.SolutionStatus.kSolutionStatusFeasible
+    has_values = is_complete or info.primal_solution_status == feasible
+    return Solved(
+        is_complete=is_complete,
+        values=list(handle.getSolution().col_value) if has_values else None,
+        bound=_finite(info.mip_dual_bound),
+        nodes=nodes,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
