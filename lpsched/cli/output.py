@@ -77,6 +77,7 @@ def print_table(
         file=sys.stdout, width=None if terminal else 200, markup=False, highlight=False
     )
     console.print(table)
+    sys.stdout.flush()
 
 
 def table_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

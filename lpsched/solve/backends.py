@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 
 from lpsched.core.result import Proof, Status
 from lpsched.errors import SolverError
-from lpsched.formulations import cpsat, ilp
 from lpsched.formulations.api import Backend, Limits, Outcome, Request
 from lpsched.solve.search import Search
 
 __all__ = ["exhaustion", "probe", "used_name"]
 
-_BACKENDS: Mapping[str, Backend] = {
-    "cpsat": cpsat.solve_at_period,
-    "ilp": ilp.solve_at_period,
-}
+
+def backend_of(name: str) -> Backend:
+    """Return a back end by name; its solver is loaded only now."""
+    module = import_module(f"lpsched.formulations.{name}")
+    backend: Backend = module.solve_at_period
+    return backend
 
 
 def probe(
@@ -63,7 +65,7 @@ def probe(
     search.report(shown, doing)
     used = used_name(search)
     search.searched(used)
-    outcome = _BACKENDS[used](
+    outcome = backend_of(used)(
         request, limits, progress=progress, interrupt=search.interrupt
     )
     if outcome.schedule is not None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from lpsched.analysis.bounds import period_bound
 from lpsched.core.answer import Answer
 from lpsched.core.graph import Graph
-from lpsched.core.io import graph_digest
 from lpsched.core.result import Proof, Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import Fault, InstanceError, NoScheduleError, UnsupportedError
@@ -169,16 +168,5 @@ def _offer_hint(search: Search) -> None:
     if unknown:
         text = f"it has no op {unknown[0]!r} of graph {search.graph.name!r}"
         raise InstanceError([Fault("hint", text)])
-    if not verify(search.graph, _claimless(search.graph, hint)):
+    if not verify(search.graph, search.bare(hint)):
         search.offer(hint, by="hint")
-
-
-def _claimless(graph: Graph, schedule: Schedule) -> Schedule:
-    """The bare placements and starts, as a schedule of this graph."""
-    return replace(
-        schedule,
-        graph=graph.name,
-        graph_digest=graph_digest(graph),
-        graph_document=None,
-        result=None,
-    )

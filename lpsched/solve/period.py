@@ -7,7 +7,6 @@ from lpsched.analysis.timing import complete
 from lpsched.core.graph import DeviceId, OpId
 from lpsched.core.result import Proof, Status
 from lpsched.formulations.api import Limits
-from lpsched.formulations.balance import balance
 from lpsched.solve.backends import exhaustion, probe
 from lpsched.solve.horizon import period_horizon
 from lpsched.solve.search import Search
@@ -32,6 +31,8 @@ def settle_period(search: Search, *, seconds: float) -> bool:
 
 def _balance(search: Search, seconds: float) -> None:
     """Free delays (design fact): any placement of load <= T has a schedule."""
+    from lpsched.formulations.balance import balance  # noqa: PLC0415 - loads solvers
+
     search.report("period", "balancing loads")
     search.searched("balance")
     limits = Limits(

@@ -85,13 +85,7 @@ class Search:
         SolverError
             The schedule breaks a rule or a bound that has been proved.
         """
-        schedule = replace(
-            schedule,
-            graph=self.graph.name,
-            graph_digest=self._digest,
-            graph_document=self.graph,
-            result=None,
-        )
+        schedule = self.bare(schedule)
         violations = verify(self.graph, schedule)
         if violations:
             text = "; ".join(str(v) for v in violations[:3])
@@ -104,6 +98,16 @@ class Search:
             return False
         self.best, self.best_values, self.found_by = schedule, values, by
         return True
+
+    def bare(self, schedule: Schedule) -> Schedule:
+        """Return placements, starts and delays alone, as a schedule of this graph."""
+        return replace(
+            schedule,
+            graph=self.graph.name,
+            graph_digest=self._digest,
+            graph_document=self.graph,
+            result=None,
+        )
 
     def searched(self, backend: str) -> None:
         """Note that an exact back end has been at work."""
