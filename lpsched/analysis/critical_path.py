@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from lpsched.analysis.cycles import delay_free_order, relax
 from lpsched.analysis.dataflow import AnyGraph, Flow, Node, flow_of
@@ -27,7 +27,7 @@ class CriticalPath:
 
     length: int
     nodes: tuple[Node, ...]
-    edges: tuple[Hashable, ...]
+    edges: tuple[Any, ...]
 
 
 def critical_path(graph: AnyGraph) -> CriticalPath:

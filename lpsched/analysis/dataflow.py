@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,7 +25,8 @@ __all__ = [
     "to_networkx",
 ]
 
-Node: TypeAlias = Hashable
+#: A hashable name: an op id, or whatever a networkx graph has for nodes.
+Node: TypeAlias = Any
 MultiDiGraph: TypeAlias = "nx.MultiDiGraph[Any]"
 AnyGraph: TypeAlias = "Graph | nx.MultiDiGraph[Any]"
 
@@ -41,7 +42,7 @@ class Arc(NamedTuple):
     dst: int
     weight: int
     delay: int
-    key: Hashable
+    key: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class Flow:
 
     def names(
         self, path: Sequence[int]
-    ) -> tuple[tuple[Node, ...], tuple[Hashable, ...]]:
+    ) -> tuple[tuple[Node, ...], tuple[Any, ...]]:
         """Name the sources and the edges of a sequence of arc numbers."""
         arcs = [self.arcs[i] for i in path]
         return tuple(self.nodes[a.src] for a in arcs), tuple(a.key for a in arcs)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from lpsched.analysis.cycles import max_cycle_ratio
 from lpsched.analysis.dataflow import AnyGraph, Node, flow_of
@@ -25,7 +26,7 @@ class LoopWithoutDelayError(InstanceError):
         Its edges: indices into ``graph.edges``, or ``(u, v, key)``.
     """
 
-    def __init__(self, loop: tuple[Node, ...], edges: tuple[Hashable, ...]) -> None:
+    def __init__(self, loop: tuple[Node, ...], edges: tuple[Any, ...]) -> None:
         self.loop = loop
         self.edges = edges
         way = " -> ".join(map(str, (*loop, *loop[:1])))
@@ -54,7 +55,7 @@ class IterationBound:
 
     value: Fraction
     loop: tuple[Node, ...]
-    edges: tuple[Hashable, ...]
+    edges: tuple[Any, ...]
     potential: Mapping[Node, Fraction]
 
 

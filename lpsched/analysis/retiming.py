@@ -212,7 +212,8 @@ def schedule_from_retiming(
        \Bigr\rceil \Bigr)
 
     For ops that occupy no device it is the retimed graph's clock period (lags aside).
-    Memory limits are not looked at.
+    An op of no duration at the very end of a period counts to the next: its lap is one
+    more. Memory limits are not looked at.
 
     Parameters
     ----------
