@@ -49,6 +49,7 @@ class Search:
         self.best_values: dict[str, int] = {}
         self.cap: int | None = params.max_period
         self.period_settled = "period" not in params.objective
+        self.least_period: int | None = None
         self.settled: list[str] = []
         self.bounds: dict[str, int] = {}
         self.proofs: dict[str, Proof] = {}
@@ -170,8 +171,13 @@ class Search:
         return {k: self.best_values[k] for k in before if k != "period"}
 
     def proved(self, objective: str) -> bool:
-        """Tell whether the best schedule's value equals the bound."""
+        """Tell whether the best value equals the bound.
+
+        The period counts by the least one found: slack may have lengthened it since.
+        """
         value = self.best_values.get(objective)
+        if objective == "period" and self.least_period is not None:
+            value = self.least_period
         return value is not None and self.bounds.get(objective) == value
 
     def report(self, objective: str, doing: str) -> None:

@@ -44,12 +44,9 @@ def settle_all(search: Search) -> bool:
 def _open_slack(search: Search) -> None:
     """After the period P is settled, any period up to ⌊P·(1 + slack)⌋ will do."""
     search.period_settled = True
-    period = search.best_values.get("period")
-    if period is None:
-        return
-    params = search.params
-    if params.max_period is None:
-        search.cap = int(period * (1 + params.period_slack))
+    period = search.least_period = search.best_values.get("period")
+    if period is not None and search.params.max_period is None:
+        search.cap = int(period * (1 + search.params.period_slack))
 
 
 def _settle(search: Search, objective: str, seconds: float) -> bool:
