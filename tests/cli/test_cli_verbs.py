@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from lpsched import __version__
+from lpsched.analysis.linear import QuietHighs
 from lpsched.cli import main
 from lpsched.core.io import load_graph, load_schedule
+from lpsched.core.result import Stop
 from lpsched.verify import verify
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
@@ -95,6 +98,22 @@ def test_schema_is_a_json_schema(capsys: pytest.CaptureFixture[str], name: str) 
     assert "schema" in schema["properties"]
 
 
+@pytest.mark.parametrize("kind", ["lp", "mps"])
+def test_an_exported_model_has_the_optimum_of_the_graph(
+    tmp_path: Path, kind: str
+) -> None:
+    """HiGHS, given the file alone, finds the reference file's 20."""
+    target = tmp_path / f"model.{kind}"
+    argv = ["export", str(SMALL), "--to", kind, "--period", "17"]
+    assert main([*argv, "--objective", "communication", "-o", str(target)]) == 0
+    solver = QuietHighs()
+    solver.readModel(str(target))
+    solver.run()
+    assert round(solver.getInfo().objective_function_value) == 20
+    if kind == "lp":
+        assert "start_F1" in target.read_text()
+
+
 def test_a_heuristic_is_built_on_request(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -126,6 +145,46 @@ def test_infeasible_exits_3_and_names_the_rules(
     assert "precedence" in capsys.readouterr().err
 
 
+def test_explain_names_what_binds(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The file's graph is bound by a critical cycle of 17 ticks, delay 1."""
+    target = tmp_path / "best.json"
+    main(["solve", str(SMALL), "-o", str(target)])
+    capsys.readouterr()
+    document = _json(capsys, 0, "explain", str(target), "--json", "--iterations", "10")
+    assert isinstance(document, dict)
+    assert document["binding"]["least_period"] == "17"
+    assert document["total_time"] == 9 * 17 + document["makespan"]
+    assert main(["explain", str(target)]) == 0
+    assert "17" in capsys.readouterr().out
+
+
+def test_ctrl_c_keeps_the_best_schedule(tmp_path: Path) -> None:
+    """A search of hours, stopped after some seconds, hands back what it has."""
+    chain = INSTANCES / "chains8" / "chain8-s4.json"
+    document = json.loads(chain.read_text())
+    document["devices"] = [{"id": f"d{i}"} for i in range(4)]
+    graph = tmp_path / "graph.json"
+    graph.write_text(json.dumps(document))
+    target = tmp_path / "best.json"
+    argv = [sys.executable, "-m", "lpsched", "solve", str(graph), "-o", str(target)]
+    argv += ["--objective", "period,peak_memory,makespan", "--time-limit", "3600"]
+    running = subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.wait(10)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(120) == 130
+    for stream in (running.stdout, running.stderr):
+        assert stream is not None
+        stream.close()
+    schedule = load_schedule(target)
+    assert verify(load_graph(graph), schedule) == ()
+    assert schedule.result is not None
+    assert schedule.result.stop is Stop.INTERRUPTED
+    assert schedule.result.bound["period"] >= 19
+
+
 def test_the_module_runs_as_a_program() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "lpsched", "--version"],
@@ -137,7 +196,18 @@ def test_the_module_runs_as_a_program() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["compare", "solve", "build", "verify", "bound", "plot", "schema"]
+    "verb",
+    [
+        "compare",
+        "solve",
+        "build",
+        "verify",
+        "bound",
+        "explain",
+        "plot",
+        "export",
+        "schema",
+    ],
 )
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str], verb: str) -> None:
     assert main([verb, "--help"]) == 0

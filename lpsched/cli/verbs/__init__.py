@@ -9,6 +9,7 @@ from lpsched.cli.verbs import (
     build,
     compare,
     explain,
+    export,
     plot,
     schema,
     solve,
@@ -20,7 +21,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add every verb to the app, in the order in which help lists them."""
-    for verb in (compare, solve, build, verify, bound, explain, plot, schema):
+    for verb in (compare, solve, build, verify, bound, explain, plot, export, schema):
         app.command(
             name=verb.__name__.rsplit(".", 1)[-1],
             epilog=f"Example: {verb.EXAMPLE}",

@@ -69,6 +69,9 @@ def command(
     backend: Annotated[
         str, typer.Option("--backend", help="auto, cpsat or ilp.")
     ] = "auto",
+    ilp_solver: Annotated[
+        str, typer.Option("--ilp-solver", help="For --backend ilp: highs or cbc.")
+    ] = "highs",
     method: Annotated[
         str | None, typer.Option("--method", help="A heuristic instead of the solver.")
     ] = None,
@@ -104,6 +107,7 @@ def command(
         time_limit=time_limit,
         seed=seed,
         workers=workers,
+        options={"cbc": True} if _is_cbc(ilp_solver) else {},
     )
 
     def work(report: Report, interrupt: threading.Event) -> Answer:
@@ -119,6 +123,14 @@ def command(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if method is None:
         raise typer.Exit(code_of_status(str(answer.result.status)))
+
+
+def _is_cbc(name: str) -> bool:
+    if name not in ("highs", "cbc"):
+        raise typer.BadParameter(
+            f"expected highs or cbc, got {name!r}", param_hint="--ilp-solver"
+        )
+    return name == "cbc"
 
 
 def _objective(text: str | None, problem: Problem) -> tuple[str, ...]:

@@ -1,0 +1,59 @@
+"""`lpsched export`: files that other tools read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpsched.cli.options import DevicesOption, QuietOption, one_count
+from lpsched.cli.output import note, save_text
+from lpsched.cli.problem import load_problem
+from lpsched.core.result import INTEGER_OBJECTIVES
+from lpsched.export import model_text
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = "lpsched export graph.json --to lp -o model.lp"
+
+#: What --to takes, and what each is made of.
+TARGETS = ("lp", "mps")
+
+
+def command(
+    *,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A graph, instance or network.")
+    ],
+    to: Annotated[str, typer.Option("--to", help=f"One of {', '.join(TARGETS)}.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write.")],
+    devices: DevicesOption = None,
+    period: Annotated[
+        int | None,
+        typer.Option(
+            "--period",
+            min=1,
+            help="lp, mps: the period of the model, in ticks; default the best bound.",
+        ),
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option("--objective", help="lp, mps: what the model minimises."),
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a file that another tool reads: the integer program as LP or MPS."""
+    if to not in TARGETS:
+        expected = ", ".join(TARGETS)
+        raise typer.BadParameter(f"expected one of {expected}, got {to!r}")
+    known = [name for name in INTEGER_OBJECTIVES if name != "period"]
+    if objective is not None and objective not in known:
+        raise typer.BadParameter(
+            f"expected one of {', '.join(known)}, got {objective!r}",
+            param_hint="--objective",
+        )
+    graph = load_problem(file, one_count(devices)).graph
+    kind = "lp" if to == "lp" else "mps"
+    save_text(output, model_text(graph, kind, period=period, minimise=objective))
+    note(f"{output} written", quiet=quiet)
