@@ -18,7 +18,7 @@ from lpsched.core.limits import MAX_DEVICES, MAX_INTEGER
 from lpsched.core.network import Network
 from lpsched.errors import Fault, InstanceError
 from lpsched.network.blueprint import Blueprint, blueprint, layer_ops
-from lpsched.network.costs import MAC, cost_model_of, layer_costs, size_unit_of
+from lpsched.network.costs import layer_costs, size_unit_of, time_unit_of
 from lpsched.network.placement import placed
 from lpsched.network.shapes import layer_paths
 from lpsched.network.stages import found_stages, membership, stage_lists
@@ -170,11 +170,10 @@ def _plans(
         for m in range(count or 1)
     ]
     flat = {(m, n): c for m, (costs, _) in enumerate(counted) for n, c in costs.items()}
-    is_macs = cost_model_of(network, model) == "macs"
     ticks, rounding = ticks_of(
         flat,
         model,
-        time_unit=MAC if is_macs else network.time_unit or "tick",
+        time_unit=time_unit_of(network, model),
         size_unit=size_unit_of(network),
     )
     whole = _WHOLE if training.mode == "synchronous" else Split()

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, TypeAlias
 
 from lpsched.core.graph import DeviceId
-from lpsched.core.instance import CostModel
+from lpsched.core.instance import CostModel, CostModelName
 from lpsched.core.network import Amount, Cost, Layer, MemoryDeltas, Network
-from lpsched.errors import Fault, UnsupportedError
+from lpsched.errors import Fault
 from lpsched.network.layers import Work
-from lpsched.network.shapes import layer_paths, works_of
+from lpsched.network.products import ShapedLayer, Time, products_of_time
+from lpsched.network.roofline import Roofline
+from lpsched.network.shapes import layer_paths, operand_shapes, works_of
+from lpsched.network.systolic import CYCLE, SystolicArray
 
-__all__ = ["MAC", "LayerCosts", "cost_model_of", "layer_costs", "size_unit_of"]
+__all__ = [
+    "MAC",
+    "LayerCosts",
+    "cost_model_of",
+    "layer_costs",
+    "size_unit_of",
+    "time_unit_of",
+]
 
 MAC = "MAC"
 ELEMENT = "element"
+TICK = "tick"
 
-Time = Literal["forward", "input_grad", "weight_grad"]
+_Price: TypeAlias = Callable[[ShapedLayer, Time], Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,25 +57,27 @@ class LayerCosts:
     memory: MemoryDeltas | None = None
 
 
-def cost_model_of(network: Network, costs: CostModel) -> Literal["macs", "given"]:
+def cost_model_of(network: Network, costs: CostModel) -> CostModelName:
     """Return the cost model asked for, or the one that the network's file implies.
 
     Without a word, times come from the file if it states their unit (other than MAC)
     or if no layer has a type; else MACs are counted.
-
-    Raises
-    ------
-    UnsupportedError
-        The model is one that this version only reads.
     """
-    if costs.model in ("systolic", "roofline"):
-        text = f"costs.model: {costs.model!r} is not built yet; use macs or given"
-        raise UnsupportedError(text)
     if costs.model is not None:
-        return "macs" if costs.model == "macs" else "given"
+        return costs.model
     measured = network.time_unit not in (None, MAC)
     typed = any(layer.type is not None for layer in network.layers)
     return "macs" if typed and not measured else "given"
+
+
+def time_unit_of(network: Network, costs: CostModel) -> str:
+    """Return the unit of the times that the cost model gives."""
+    model = cost_model_of(network, costs)
+    if model == "given":
+        return network.time_unit or TICK
+    if model == "roofline":
+        return str(costs.parameters.get("time_unit", TICK))
+    return MAC if model == "macs" else CYCLE
 
 
 def size_unit_of(network: Network) -> str:
@@ -84,10 +97,12 @@ def layer_costs(
 
     With the model ``macs``, F costs the multiply-accumulates of the layer for the
     whole batch, W those with parameters, I those with parameters and twice those of
-    two activations (each factor has its own gradient). Times that the file gives
-    in MAC stand for what would be counted. With ``given``, every time comes from the
-    file. W exists where the layer is trainable and has parameters; I where a
-    predecessor or an ancestor of it has a W, or where the time of I is given.
+    two activations (each factor has its own gradient). ``systolic`` and ``roofline``
+    price the same products (`lpsched.network.systolic`, `lpsched.network.roofline`).
+    Times that the file gives in the model's unit, or in none, stand for what would be
+    counted. With ``given``, every time comes from the file. W exists where the layer
+    is trainable and has parameters; I where a predecessor or an ancestor of it has a W,
+    or where the time of I is given.
 
     Parameters
     ----------
@@ -96,9 +111,7 @@ def layer_costs(
     microbatch : int
         The entry of such lists that is wanted.
     """
-    counter = _Counter(
-        network, cost_model_of(network, costs), devices, microbatches, microbatch
-    )
+    counter = _Counter(network, costs, devices, microbatches, microbatch)
     found = {layer.name: counter.costs(layer) for layer in network.ordered_layers}
     return found, counter.faults
 
@@ -109,7 +122,7 @@ class _Counter:
     def __init__(
         self,
         network: Network,
-        model: Literal["macs", "given"],
+        costs: CostModel,
         devices: Sequence[DeviceId],
         microbatches: int | None,
         microbatch: int,
@@ -117,7 +130,9 @@ class _Counter:
         self.network = network
         self.works, self.unknown, self.faults = works_of(network)
         self._paths = layer_paths(network)
-        self._model = model
+        self._price = _PRICES[cost_model_of(network, costs)](costs.parameters)
+        self._unit = time_unit_of(network, costs)
+        self._saves = costs.saves
         self._devices = devices
         self._microbatches = microbatches
         self._microbatch = microbatch
@@ -126,7 +141,8 @@ class _Counter:
         self._reported = {x.name for x in network.layers if x.name not in known}
         # Layers whose output's gradient is needed: they or an ancestor learn.
         self._needed: set[str] = set()
-        self._times_count = model == "given" or network.time_unit in (None, MAC)
+        counts = self._price is None or network.time_unit in (None, self._unit)
+        self._times_count = counts
 
     def costs(self, layer: Layer) -> LayerCosts:
         """Costs of one layer; a fault is noted and counts as 0."""
@@ -184,12 +200,22 @@ class _Counter:
         given = self._of_microbatch(layer, key)
         if self._times_count and given is not None:
             return self._checked(layer, key, given)
-        if self._model == "given":
+        if self._price is None:
             text = "required, but missing (0 if it takes no time)"
             self._fault(layer, key, text)
             return Fraction(0)
         work = self._work(layer, key)
-        return Fraction(self.network.batch * _macs(work, key))
+        if layer.type is None or layer.name not in self.works:
+            return Fraction(0)
+        shaped = ShapedLayer(
+            layer=layer,
+            type=layer.type,
+            operands=operand_shapes(self.network, layer, self.works),
+            work=work,
+            batch=self.network.batch,
+            saves=layer.saves or self._saves,
+        )
+        return self._price(shaped, key)
 
     def _of_microbatch(self, layer: Layer, key: Time) -> Amount | None:
         """Return the given time; of a list, the entry of the microbatch counted."""
@@ -270,7 +296,8 @@ class _Counter:
                 self._fault(layer, key, text)
             else:
                 unit = self.network.time_unit
-                text = f"the layer has no `type`, and times in {unit} are no MACs"
+                text = f"times in {unit} are no {self._unit}s"
+                text = f"the layer has no `type`, and {text}"
                 self._fault(layer, "", text)
         self._reported.add(layer.name)
         return Work(output=())
@@ -283,9 +310,14 @@ def _is_positive(cost: Cost | None) -> bool:
     return any(value > 0 for value in values)
 
 
-def _macs(work: Work, key: Time) -> int:
-    if key == "forward":
-        return work.weight_macs + work.free_macs
-    if key == "input_grad":
-        return work.weight_macs + 2 * work.free_macs
-    return work.weight_macs
+def _macs(shaped: ShapedLayer, time: Time) -> Fraction:
+    return Fraction(sum(product.macs for product in products_of_time(shaped, time)))
+
+
+#: From a model's own parameters to the price of an op; None where the file has it.
+_PRICES: Mapping[CostModelName, Callable[[Mapping[str, Any]], _Price | None]] = {
+    "given": lambda _parameters: None,
+    "macs": lambda _parameters: _macs,
+    "systolic": lambda parameters: SystolicArray.of(parameters).time,
+    "roofline": lambda parameters: Roofline.of(parameters).time,
+}

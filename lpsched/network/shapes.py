@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lpsched.core.network import Layer, Network
+from lpsched.core.network import Custom, Layer, Network, Shape
 from lpsched.errors import Fault
 from lpsched.network.layers import Operand, ShapeError, Work, work_of
 
-__all__ = ["layer_paths", "works_of"]
+__all__ = ["layer_paths", "operand_shapes", "works_of"]
 
 
 def layer_paths(network: Network) -> Mapping[str, str]:
@@ -37,7 +37,7 @@ def works_of(network: Network) -> tuple[dict[str, Work], dict[str, str], list[Fa
         operands, reason = _operands(network, layer, works)
         if layer.type is None:
             unknown[layer.name] = "the layer has no `type`"
-        elif reason:
+        elif reason and not isinstance(layer.type, Custom):
             unknown[layer.name] = reason
         else:
             try:
@@ -46,6 +46,14 @@ def works_of(network: Network) -> tuple[dict[str, Work], dict[str, str], list[Fa
                 path = f"{paths[layer.name]}.{error.key}".rstrip(".")
                 faults.append(Fault(path, str(error)))
     return works, unknown, [*faults, *_tie_faults(network, works, paths)]
+
+
+def operand_shapes(
+    network: Network, layer: Layer, works: Mapping[str, Work]
+) -> tuple[Shape, ...]:
+    """Shapes of a layer's inputs; none where one is unknown (a custom layer's)."""
+    operands, _reason = _operands(network, layer, works)
+    return tuple(operand.shape for operand in operands)
 
 
 def _operands(

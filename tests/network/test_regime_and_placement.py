@@ -9,7 +9,7 @@ from small_networks import durations, graph_of, instance_of, timed
 
 from lpsched.core.graph import Delay, Graph
 from lpsched.core.io import instance_from_document
-from lpsched.errors import InstanceError, UnsupportedError
+from lpsched.errors import InstanceError
 from lpsched.network import compile_instance
 
 ABC = [timed("a"), timed("b"), timed("c")]
@@ -194,21 +194,6 @@ def test_a_graph_is_placed_by_its_layers_and_ops() -> None:
     wrong = instance_from_document({**head, "placement": {"pins": {"W1": "d1"}}})
     with pytest.raises(InstanceError, match="'W1' may not run on 'd1'"):
         compile_instance(wrong)
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"costs": {"model": "systolic", "rows": 2, "cols": 2}}, "'systolic'"),
-        ({"costs": {"model": "roofline", "peak": 2, "bandwidth": 2}}, "'roofline'"),
-    ],
-)
-def test_what_is_read_but_not_built_yet_says_so(
-    keys: dict[str, Any], message: str
-) -> None:
-    instance = instance_of(*ABC, **keys)
-    with pytest.raises(UnsupportedError, match=message):
-        compile_instance(instance)
 
 
 def test_memory_deltas_belong_to_synchronous_pipelines() -> None:

@@ -113,13 +113,14 @@ class SystolicCostsDocument(CostsDocument):
 class RooflineCostsDocument(CostsDocument):
     """Time by arithmetic (`peak`) or by traffic (`bandwidth`), whichever is longer.
 
-    `peak` in MACs and `bandwidth` in bytes per time unit.
+    `peak` in MACs and `bandwidth` in bytes per time unit, which `time_unit` names.
     """
 
     model: Literal["roofline"]
     peak: PositiveNumberField
     bandwidth: PositiveNumberField
     bytes_per_element: Positive = 4
+    time_unit: Name = "tick"
 
 
 def _costs_kind(value: Any) -> str:  # noqa: ANN401 - whatever the file holds
