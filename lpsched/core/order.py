@@ -56,9 +56,10 @@ def _cycle(
     if not stuck:
         return ()
     left = set(stuck)
-    walk: list[str] = []
+    walk: dict[str, None] = {}
     name = stuck[0]
     while name not in walk:
-        walk.append(name)
+        walk[name] = None
         name = next(other for other in predecessors[name] if other in left)
-    return tuple(reversed(walk[walk.index(name) :]))
+    names = list(walk)
+    return tuple(reversed(names[names.index(name) :]))
