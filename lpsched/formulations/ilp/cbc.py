@@ -53,7 +53,7 @@ def _runs(path: str) -> bool:
     return done.returncode == 0
 
 
-def run_cbc(problem: pulp.LpProblem, watch: Watch, *, seed: int = 0) -> Solved:
+def run_cbc(problem: pulp.LpProblem, watch: Watch, *, seed: int) -> Solved:
     """Solve a PuLP problem with CBC, on one thread.
 
     PuLP writes the model and reads the solution; the process is run here so that it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +12,7 @@ from lpsched.core.schedule import Placed, Schedule
 from lpsched.errors import SolverError
 from lpsched.formulations.ilp.build import Model
 
-__all__ = ["extract", "figure_value", "round_down_together", "round_integer"]
+__all__ = ["extract", "figure_value", "round_integer"]
 
 #: Largest distance from an integer that a solver may leave.
 TOLERANCE = 1e-6
@@ -31,26 +30,6 @@ def round_integer(value: float, name: str) -> int:
     if abs(value - nearest) > TOLERANCE:
         raise SolverError(f"the solver's {name} = {value!r} is not integral")
     return nearest
-
-
-def round_down_together(values: Mapping[int, float]) -> dict[int, int]:
-    r"""Round so that every difference ``y - x >= w`` with integral w is kept.
-
-    Rounding down keeps them: :math:`\lfloor y \rfloor \ge \lfloor x + w \rfloor =
-    \lfloor x \rfloor + w`. So does rounding down after adding any constant to all;
-    the one chosen puts the fractions as far from the jump as can be, so that a
-    solver's tolerance does no harm.
-    """
-    fractions = sorted(value % 1.0 for value in values.values())
-    gaps = [
-        (after - before, before)
-        for before, after in zip(
-            fractions, [*fractions[1:], 1.0 + min(fractions, default=0.0)], strict=True
-        )
-    ]
-    widest, before = max(gaps, default=(1.0, 0.0))
-    shift = 1.0 - (before + widest / 2) % 1.0
-    return {v: math.floor(value + shift) for v, value in values.items()}
 
 
 def extract(model: Model, values: Sequence[float]) -> Schedule:
@@ -112,15 +91,12 @@ def _placement(model: Model, found: Mapping[str, float]) -> dict[OpId, DeviceId 
 
 
 def _starts(model: Model, found: Mapping[str, float]) -> dict[OpId, int]:
-    """Starts in ticks; empty if the model has none."""
+    """Starts in ticks; empty if the model has none. Unused ones stay at their least."""
     at = model.scope.at
-    starts = round_down_together(
-        {
-            v: found.get(x.name, float(x.lowBound))
-            for v, x in model.variables.start.items()
-        }
-    )
-    return {at.graph.ops[v].id: start * at.unit for v, start in starts.items()}
+    return {
+        at.graph.ops[v].id: int(found.get(x.name, x.lowBound)) * at.unit
+        for v, x in model.variables.start.items()
+    }
 
 
 def _packed(model: Model, placement: Mapping[OpId, DeviceId | None]) -> dict[OpId, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import highspy
@@ -110,13 +110,20 @@ class _Run:
         return True
 
 
-def run_highs(problem: pulp.LpProblem, watch: Watch, *, seed: int = 0) -> Solved:
+def run_highs(
+    problem: pulp.LpProblem, watch: Watch, *, seed: int, begin: Mapping[str, int]
+) -> Solved:
     """Solve a PuLP problem with HiGHS, on one thread.
 
     PuLP translates the model; the answer is read from the handle, since PuLP calls a
     time-limited incumbent optimal and an interrupted search without one feasible. A
     run that does not stop in time is left to end by itself (its next callback stops
     it), and what its callbacks have shown so far counts.
+
+    Parameters
+    ----------
+    begin : mapping of str to int
+        Values of some variables, by name, to start from.
 
     Raises
     ------
@@ -134,6 +141,12 @@ def run_highs(problem: pulp.LpProblem, watch: Watch, *, seed: int = 0) -> Solved
         handle.setOptionValue(option, value)
     problem.solverModel = handle
     pulp.HiGHS().buildSolverModel(problem)
+    given = {x.index: begin[x.name] for x in problem.variables() if x.name in begin}
+    if given:
+        numbers = np.fromiter(given.keys(), dtype=np.int32)
+        handle.setSolution(
+            len(given), numbers, np.fromiter(given.values(), dtype=np.float64)
+        )
     run = _Run(handle, watch)
     if not run.wait():
         seen = None if run.values is None else run.values.tolist()

@@ -18,6 +18,7 @@ from lpsched.formulations.ilp.build import Model, build
 from lpsched.formulations.ilp.cbc import run_cbc
 from lpsched.formulations.ilp.extract import extract, figure_value
 from lpsched.formulations.ilp.highs import run_highs
+from lpsched.formulations.ilp.hint import starting_point
 from lpsched.formulations.ilp.solved import Solved, Watch
 
 __all__ = ["model_text", "solve_at_period", "write_model"]
@@ -63,9 +64,8 @@ def solve_at_period(
         interrupt=interrupt or threading.Event(),
         tell=_teller(model, progress),
     )
-    name, run = ("cbc", run_cbc) if limits.options.get("cbc") else ("highs", run_highs)
     try:
-        solved = run(model.problem, watch, seed=limits.seed)
+        solved = _run(model, limits, watch)
         status, schedule, bound = _read(model, solved)
     except SolverError as error:
         raise SolverError(str(error), model=_text(model, "lp")) from error
@@ -79,7 +79,7 @@ def solve_at_period(
         bound=bound,
         seconds=time.monotonic() - begun,
         stats={
-            "solver": name,
+            "solver": "cbc" if limits.options.get("cbc", False) else "highs",
             "variables": model.problem.numVariables(),
             "rows": model.problem.numConstraints(),
             "nodes": solved.nodes,
@@ -87,6 +87,13 @@ def solve_at_period(
             "solve_seconds": round(time.monotonic() - built, 3),
         },
     )
+
+
+def _run(model: Model, limits: Limits, watch: Watch) -> Solved:
+    if limits.options.get("cbc", False):
+        return run_cbc(model.problem, watch, seed=limits.seed)
+    begin = starting_point(model) if limits.options.get("hint", True) else {}
+    return run_highs(model.problem, watch, seed=limits.seed, begin=begin)
 
 
 def model_text(

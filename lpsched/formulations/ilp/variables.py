@@ -33,8 +33,8 @@ class Variables:
     delay    integer, range    value of a named delay, where it matters     delays
     ======== ================= ============================================ =========
 
-    Starts need not be integer variables: with all else integral they are tied by
-    differences with integral right-hand sides only. HiGHS is faster if they are.
+    Starts could be continuous, since with all else integral they are tied by
+    differences with integral right-hand sides only; HiGHS is faster as it is.
     Device P stands for "no device". Rules that need variables of their own (sends,
     lives, spans, objectives) make them with `integer` and `real`.
     """
