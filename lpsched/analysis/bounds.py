@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -20,6 +20,7 @@ from lpsched.analysis.placement_bounds import communication_bounds, memory_bound
 from lpsched.analysis.sites import Sites
 from lpsched.analysis.staleness_bound import staleness_bound
 from lpsched.analysis.transfer_bound import transfer_bound
+from lpsched.analysis.window_bound import window_bounds
 from lpsched.core.graph import Graph
 from lpsched.core.result import Proof
 
@@ -51,8 +52,9 @@ def period_bounds(graph: Graph) -> tuple[Bound, ...]:
 
     ``cycle`` (the iteration bound, and with the transfers that cycles cannot avoid),
     ``resource`` (work of devices, longest op or colocate group), ``assignment``
-    (unequal devices), ``packing`` (indivisible ops) and, with flush, ``path``. Among
-    equals the simpler stands first.
+    (unequal devices), ``packing`` (indivisible ops) and, with flush, ``path`` and
+    ``window`` (work between what precedes and follows it). Among equals the simpler
+    stands first.
 
     Raises
     ------
@@ -69,6 +71,8 @@ def period_bounds(graph: Graph) -> tuple[Bound, ...]:
         bounds.append(stronger)
         least = stronger.value
     bounds.extend(packing_bounds(sites, least=least))
+    if graph.flush:
+        bounds.extend(_window_bounds(graph, sites, bounds, "period"))
     bounds.sort(key=lambda bound: -bound.value)
     return tuple(bounds)
 
@@ -126,10 +130,14 @@ def _cycle_bounds(graph: Graph) -> Iterator[Bound]:
 
 
 def _load_bounds(sites: Sites) -> Iterator[Bound]:
-    yield from resource_bounds(sites)
-    for bound in (group_bound(sites), assignment_bound(sites)):
-        if bound is not None and bound.value > 0:
-            yield bound
+    known = [*resource_bounds(sites)]
+    group = group_bound(sites)
+    if group is not None and group.value > 0:
+        known.append(group)
+    yield from known
+    assignment = assignment_bound(sites)
+    if assignment is not None and all(assignment.value > b.value for b in known):
+        yield assignment
 
 
 def _path_bound(graph: Graph, objective: str) -> Bound:
@@ -139,10 +147,19 @@ def _path_bound(graph: Graph, objective: str) -> Bound:
 
 
 def _makespan_bounds(graph: Graph, sites: Sites) -> Iterator[Bound]:
-    """The longest path; and work, since ops of one iteration share a device in turn."""
-    yield _path_bound(graph, "makespan")
+    """The longest path; and work, as ops of one iteration take turns on a device."""
     bounds = [*_load_bounds(sites)]
     least = max((bound.value for bound in bounds), default=0)
     bounds.extend(packing_bounds(sites, least=least))
-    for bound in bounds:
-        yield replace(bound, objective="makespan")
+    known = [_path_bound(graph, "makespan")]
+    known.extend(replace(bound, objective="makespan") for bound in bounds)
+    yield from known
+    yield from _window_bounds(graph, sites, known, "makespan")
+
+
+def _window_bounds(
+    graph: Graph, sites: Sites, known: Sequence[Bound], objective: str
+) -> Iterator[Bound]:
+    """Windows that bound an objective better than all bounds known."""
+    least = max((bound.value for bound in known), default=0)
+    yield from window_bounds(sites, flow_of(graph), objective=objective, least=least)

@@ -9,6 +9,8 @@ kind             objective          says
 ``packing``      period, makespan   items too heavy for the devices
 ``path``         period (flush),    a path without delay
                  makespan
+``window``       period (flush),    work between what precedes and follows it
+                 makespan
 ``loops``        staleness          the delays that loops need
 ``confined``     communication      consumers barred from the producer's device
 ``connected``    communication      ops joined by tensors, too much for a device
@@ -19,7 +21,8 @@ kind             objective          says
 ===============  =================  ============================================
 
 A load bounds the makespan, too: the ops of one iteration on one device run in turn.
-The fields of each certificate stand at its function, in `walks`, `loads` and `places`.
+The fields of each certificate stand at its function, in `walks`, `windows`,
+`loads` and `places`.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ from lpsched.verify.places import (
     working_set_bound,
 )
 from lpsched.verify.walks import cycle_bound, loops_bound, path_bound
+from lpsched.verify.windows import window_bound
 
 __all__ = ["CertificateVerdict", "Verdict", "check_proof"]
 
@@ -81,6 +85,8 @@ _BOUNDS: Mapping[tuple[str, str], Callable[[Graph, Certificate], int | None]] = 
     ("packing", "makespan"): packing_bound,
     ("path", "period"): lambda graph, c: path_bound(graph, c, closed=True),
     ("path", "makespan"): lambda graph, c: path_bound(graph, c, closed=False),
+    ("window", "period"): lambda graph, c: window_bound(graph, c, closed=True),
+    ("window", "makespan"): lambda graph, c: window_bound(graph, c, closed=False),
     ("loops", "staleness"): loops_bound,
     ("confined", "communication"): confined_bound,
     ("connected", "communication"): connected_bound,

@@ -20,7 +20,7 @@ from lpsched.verify.evidence import (
 )
 from lpsched.verify.runs import transfer_ticks
 
-__all__ = ["cycle_bound", "loops_bound", "path_bound"]
+__all__ = ["cycle_bound", "edge_pairs", "loops_bound", "path_bound"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +205,14 @@ def _walk(
             raise RefusedError(f"delay {edge.delay!r} on the walk has no maximum")
         else:
             delay += most
-        pairs = _pairs(graph, host, edge)
+        pairs = edge_pairs(graph, host, edge)
         least = min(ticks for ticks, _ in pairs)
         work += least + edge.lag
         extra += sorted(ticks - least for ticks, apart in pairs if apart)[:1]
     return _Walk(work, delay, uses, tuple(sorted(extra)))
 
 
-def _pairs(graph: Graph, host: Hosts, edge: Edge) -> list[tuple[int, bool]]:
+def edge_pairs(graph: Graph, host: Hosts, edge: Edge) -> list[tuple[int, bool]]:
     """Ticks ``t_u + c`` for every legal pair of devices, and whether they differ.
 
     An op without a device is its own place: whether it is another counts as open.
