@@ -90,6 +90,18 @@ def min_register_retiming(
         return None
     circuit = Circuit.of(graph)
     program = _program(circuit, _chains(graph, circuit.arcs, by_size=by_size))
+    laps, value = _minimise(circuit, program, period)
+    retiming = circuit.named(laps)
+    count = num_registers(apply_retiming(graph, retiming), by_size=by_size)
+    if abs(count - value) > 0.5:
+        raise SolverError(f"HiGHS claims {value} registers, not {count}")
+    return count, retiming
+
+
+def _minimise(
+    circuit: Circuit, program: LinearProgram, period: int
+) -> tuple[list[int], float]:
+    """Solve, adding a row for each path that is too long, until none is."""
     known: set[tuple[int, int, int]] = set()
     while True:
         solution = program.minimise()
@@ -98,17 +110,12 @@ def min_register_retiming(
         laps = [round(x) for x in solution.x[: len(circuit.times)]]
         broken = circuit.timing(laps).too_long(period)
         if not broken:
-            break
+            return laps, solution.value
         rows = {(v, u, 1 + laps[v] - laps[u]) for v, u in broken.items()} - known
         if not rows:
             raise SolverError("HiGHS breaks a row of its linear program")
         known |= rows
         program.add(_difference(*row) for row in sorted(rows))
-    retiming = circuit.named(laps)
-    count = num_registers(apply_retiming(graph, retiming), by_size=by_size)
-    if abs(count - solution.value) > 0.5:
-        raise SolverError(f"HiGHS claims {solution.value} registers, not {count}")
-    return count, retiming
 
 
 def _program(circuit: Circuit, chains: Sequence[_Chain]) -> LinearProgram:

@@ -167,20 +167,24 @@ def unfold_schedule(schedule: Schedule, graph: Graph, J: int) -> Schedule:
     graph : Graph
         The graph unfolded by J.
     """
-    factor = range(J)
     return Schedule(
         graph=graph.name,
         graph_digest=graph_digest(graph),
         period=schedule.period * J,
-        ops={
-            op if J == 1 else copy_id(op, i): Placed(
-                placed.device, placed.start + i * schedule.period
-            )
-            for i in factor
-            for op, placed in schedule.ops.items()
-        },
+        ops=_repeated(schedule, J),
         graph_document=graph,
     )
+
+
+def _repeated(schedule: Schedule, J: int) -> dict[OpId, Placed]:
+    """Copy i of each op a whole i periods later."""
+    return {
+        op if J == 1 else copy_id(op, i): Placed(
+            placed.device, placed.start + i * schedule.period
+        )
+        for i in range(J)
+        for op, placed in schedule.ops.items()
+    }
 
 
 def iteration_start(schedule: Schedule, op: OpId, iteration: int, J: int) -> int:
@@ -221,23 +225,16 @@ def fold_schedule(
         Of period T / J; None if the copies differ. `iteration_start` reads any.
     """
     period, rest = divmod(schedule.period, J)
-    if rest:
-        return None
-    ops = {}
-    for op in graph.ops:
-        copies = [
-            schedule.ops[op.id if J == 1 else copy_id(op.id, i)] for i in range(J)
-        ]
-        first = copies[0]
-        expected = [Placed(first.device, first.start + i * period) for i in range(J)]
-        if copies != expected:
-            return None
-        ops[op.id] = first
-    return Schedule(
+    first = {
+        op.id: schedule.ops[op.id if J == 1 else copy_id(op.id, 0)] for op in graph.ops
+    }
+    folded = Schedule(
         graph=graph.name,
         graph_digest=graph_digest(graph),
         period=period,
         delays=dict(delays or {}),
-        ops=ops,
+        ops=first,
         graph_document=graph,
     )
+    repeated = rest == 0 and _repeated(folded, J) == dict(schedule.ops)
+    return folded if repeated else None
