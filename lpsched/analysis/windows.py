@@ -225,8 +225,8 @@ def windows_at(
     for _ in range(_rounds(problem.num_ops)):
         before = closure.state()
         refutation = closure.paths()
-        if refutation is None and deduce:
-            refutation = closure.share() or closure.blocked()
+        if refutation is None:
+            refutation = (closure.share() if deduce else None) or closure.blocked()
         if refutation is not None:
             return refutation
         if not deduce or closure.state() == before:
