@@ -90,9 +90,11 @@ def add_sharing(x: Variables) -> None:
         for p in sorted({*scope.places(u), *scope.places(v)}):
             name = scope.op_id(u), scope.op_id(v), scope.at.device_id(p)
             on_u, on_v = (pulp.lpSum([x.on.get((w, p), 0)]) for w in (u, v))
-            x.require(same >= on_u + on_v - 1, "same_if", *name)
-            x.require(same <= 1 - on_u + on_v, "same_left", *name)
-            x.require(same <= 1 + on_u - on_v, "same_right", *name)
+            if (u, v) in scope.contended:
+                x.require(same >= on_u + on_v - 1, "same_if", *name)
+            if (u, v) in scope.carried:
+                x.require(same <= 1 - on_u + on_v, "same_left", *name)
+                x.require(same <= 1 + on_u - on_v, "same_right", *name)
     for u, v in sorted(scope.detailed):
         pair = scope.op_id(u), scope.op_id(v)
         for p in scope.places(u):
@@ -140,7 +142,7 @@ def add_exclusive(x: Variables) -> None:
     for u, v, p in scope.parted:
         name = scope.op_id(u), scope.op_id(v), scope.at.device_id(p)
         x.require(x.on[u, p] + x.on[v, p] <= 1, "apart", *name)
-    for u, v in scope.contended:
+    for u, v in sorted(scope.contended):
         pair = scope.op_id(u), scope.op_id(v)
         k, same = x.order[u, v], x.shared(u, v)
         apart = x.start[u] - x.start[v] - T * k

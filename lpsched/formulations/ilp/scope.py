@@ -116,12 +116,12 @@ class Scope:
         return [int(p) for p in np.flatnonzero(both[:-1])]
 
     @cached_property
-    def contended(self) -> tuple[tuple[int, int], ...]:
+    def contended(self) -> frozenset[tuple[int, int]]:
         """Pairs u < v that may meet on a device and take time there."""
         if not self.is_timed:
-            return ()
+            return frozenset()
         n = self.at.num_ops
-        return tuple(
+        return frozenset(
             (u, v)
             for u in range(n)
             for v in range(u + 1, n)
@@ -144,21 +144,24 @@ class Scope:
         )
 
     @cached_property
-    def paired(self) -> tuple[tuple[int, int], ...]:
-        """Pairs u < v for which it matters whether they share a device."""
-        pairs = set(self.contended)
-        for arc in self.at.arcs:
-            if arc.src != arc.dst and self._is_carried(arc):
-                pairs.add((min(arc.src, arc.dst), max(arc.src, arc.dst)))
-        return tuple(sorted(pairs))
+    def carried(self) -> frozenset[tuple[int, int]]:
+        """Pairs u < v with a transfer of which the model follows the time."""
+        return frozenset(
+            (min(arc.src, arc.dst), max(arc.src, arc.dst))
+            for arc in self.at.arcs
+            if arc.src != arc.dst and self._is_carried(arc)
+        )
 
     def _is_carried(self, arc: Arc) -> bool:
-        """Tell whether the model follows the time or the cost of an arc's transfer."""
-        if arc.tensor is None or self.at.allowed[[arc.src, arc.dst], -1].any():
+        if self.at.allowed[[arc.src, arc.dst], -1].any():
             return False
-        waits = arc in self.arcs and bool(self.transfer_times(arc).any())
-        counts = bool(self.memory_devices)
-        return waits or (counts and self.at.graph.tensors[arc.tensor].size > 0)
+        follows = arc in self.arcs or bool(self.memory_devices)
+        return follows and bool(self.transfer_times(arc).any())
+
+    @cached_property
+    def paired(self) -> tuple[tuple[int, int], ...]:
+        """Pairs u < v for which it matters whether they share a device."""
+        return tuple(sorted({*self.contended, *self.carried}))
 
     def transfer_times(self, arc: Arc) -> Ints:
         """Times of an arc's transfer between any two distinct devices of its ends."""

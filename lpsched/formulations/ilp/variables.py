@@ -95,8 +95,8 @@ class Variables:
 
     def transfer(self, arc: Arc) -> pulp.LpAffineExpression:
         """Transfer time of an arc, in units: 0 if its ends share a device."""
-        times = np.unique(self.scope.transfer_times(arc))
-        if arc.src == arc.dst or not times.any():
+        times = self.scope.transfer_times(arc)
+        if not times.any():
             return pulp.lpSum([])
         if self.scope.is_detailed(arc):
             return self._detailed_transfer(arc, None, None)
@@ -104,17 +104,21 @@ class Variables:
 
     def transfer_out_of(self, p: int, arc: Arc) -> pulp.LpAffineExpression:
         """Transfer time of an arc if it leaves device p; otherwise at most 0."""
+        times = self.scope.transfer_times(arc)
+        if not times.any():
+            return pulp.lpSum([])
         if self.scope.is_detailed(arc):
             return self._detailed_transfer(arc, p, None)
-        time = int(self.scope.transfer_times(arc).max(initial=0))
-        return time * (self.on[arc.src, p] - self.shared(arc.src, arc.dst))
+        return int(times[0]) * (self.on[arc.src, p] - self.shared(arc.src, arc.dst))
 
     def transfer_into(self, p: int, arc: Arc) -> pulp.LpAffineExpression:
         """Transfer time of an arc if it arrives at device p; otherwise at most 0."""
+        times = self.scope.transfer_times(arc)
+        if not times.any():
+            return pulp.lpSum([])
         if self.scope.is_detailed(arc):
             return self._detailed_transfer(arc, None, p)
-        time = int(self.scope.transfer_times(arc).max(initial=0))
-        return time * (self.on[arc.dst, p] - self.shared(arc.src, arc.dst))
+        return int(times[0]) * (self.on[arc.dst, p] - self.shared(arc.src, arc.dst))
 
     def _detailed_transfer(
         self, arc: Arc, out_of: int | None, into: int | None
@@ -174,7 +178,7 @@ def create_variables(scope: Scope, problem: pulp.LpProblem) -> Variables:
         },
         order={
             (u, v): make(*scope.order_range(u, v), "Integer", "order", op(u), op(v))
-            for u, v in scope.contended
+            for u, v in sorted(scope.contended)
         },
         delay={
             name: make(low, high, "Integer", "delay", name)
