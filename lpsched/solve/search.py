@@ -49,7 +49,7 @@ class Search:
         self.best_values: dict[str, int] = {}
         self.cap: int | None = params.max_period
         self.period_settled = "period" not in params.objective
-        self.least_period: int | None = None
+        self.shortest: Schedule | None = None  # the one of the least period
         self.settled: list[str] = []
         self.bounds: dict[str, int] = {}
         self.proofs: dict[str, Proof] = {}
@@ -142,6 +142,21 @@ class Search:
             if limit is None or values[name] > limit:
                 return
 
+    def reopen_period(self) -> None:
+        """Rank by the period (again), from the shortest schedule known."""
+        self.period_settled = False
+        self.cap = self.params.max_period
+        if self.shortest is not None:
+            self.best = self.shortest
+            self.best_values = objective_values(self.graph, self.shortest)
+
+    def close_period(self) -> None:
+        """Settle the period P: from now on any up to ⌊P·(1 + slack)⌋ will do."""
+        self.period_settled = True
+        self.shortest = self.best
+        if self.best is not None and self.params.max_period is None:
+            self.cap = int(self.best.period * (1 + self.params.period_slack))
+
     # -- bounds ----------------------------------------------------------------
     def raise_bound(self, objective: str, value: int, proof: Proof) -> None:
         """Keep a proved lower bound if it is the best known.
@@ -176,8 +191,8 @@ class Search:
         The period counts by the least one found: slack may have lengthened it since.
         """
         value = self.best_values.get(objective)
-        if objective == "period" and self.least_period is not None:
-            value = self.least_period
+        if objective == "period" and self.shortest is not None:
+            value = self.shortest.period
         return value is not None and self.bounds.get(objective) == value
 
     def report(self, objective: str, doing: str) -> None:

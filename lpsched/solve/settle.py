@@ -15,21 +15,45 @@ __all__ = ["settle_all"]
 #: So many periods the makespan is minimised at one by one.
 MOST_PERIODS = 32
 
+#: A round over the objectives that takes less, in seconds, and changes nothing is the
+#: last.
+SHORTEST_ROUND = 1.0
+
 
 def settle_all(search: Search) -> bool:
     """Settle objective after objective; False if no schedule can exist.
 
+    What time is left goes to the first objective not proved, and to those after it.
     A bound found after an objective was left unproved holds given the incumbent's
-    value of that objective; the status says that something is unproved.
+    value of that objective, and so also given a better one.
     """
+    first: int | None = 0
+    while first is not None and not search.stopped:
+        before = (search.remaining, dict(search.bounds), search.best)
+        if not _settle_from(search, first):
+            return False
+        first = _first_unproved(search)
+        idle = before[0] - search.remaining < SHORTEST_ROUND
+        if idle and before[1:] == (search.bounds, search.best):
+            break  # the back ends have nothing to add
+    _shorten(search)
+    return True
+
+
+def _first_unproved(search: Search) -> int | None:
     objectives = search.params.objective
-    for i, objective in enumerate(objectives):
+    return next((i for i, o in enumerate(objectives) if not search.proved(o)), None)
+
+
+def _settle_from(search: Search, first: int) -> bool:
+    objectives = search.params.objective
+    search.settled = list(objectives[:first])
+    for i, objective in enumerate(objectives[first:], first):
         if search.stopped or (i > 0 and search.best is None):
             break
         seconds = search.remaining / (len(objectives) - i)
         if objective == "period":
-            feasible = settle_period(search, seconds=seconds)
-            _open_slack(search)
+            feasible = _settle_period(search, seconds)
         elif objective == "makespan":
             feasible = _settle_makespan(search, seconds)
         else:
@@ -37,16 +61,22 @@ def settle_all(search: Search) -> bool:
         if not feasible:
             return False
         search.settled.append(objective)
-    _shorten(search)
     return True
 
 
-def _open_slack(search: Search) -> None:
-    """After the period P is settled, any period up to ⌊P·(1 + slack)⌋ will do."""
-    search.period_settled = True
-    period = search.least_period = search.best_values.get("period")
-    if period is not None and search.params.max_period is None:
-        search.cap = int(period * (1 + search.params.period_slack))
+def _settle_period(search: Search, seconds: float) -> bool:
+    """Settle the period P; then any up to ⌊P·(1 + slack)⌋ will do.
+
+    In a later round the search goes on from the shortest schedule, and the best one
+    so far is offered again afterwards.
+    """
+    earlier = search.best
+    search.reopen_period()
+    feasible = settle_period(search, seconds=seconds)
+    search.close_period()
+    if earlier is not None:
+        search.offer(earlier, by=search.found_by)
+    return feasible
 
 
 def _settle(search: Search, objective: str, seconds: float) -> bool:
