@@ -10,6 +10,7 @@ from lpsched.cli.verbs import (
     compare,
     explain,
     export,
+    import_,
     plot,
     schema,
     solve,
@@ -21,9 +22,20 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add every verb to the app, in the order in which help lists them."""
-    for verb in (compare, solve, build, verify, bound, explain, plot, export, schema):
+    for verb in (
+        compare,
+        solve,
+        build,
+        verify,
+        bound,
+        explain,
+        plot,
+        export,
+        import_,
+        schema,
+    ):
         app.command(
-            name=verb.__name__.rsplit(".", 1)[-1],
+            name=verb.__name__.rsplit(".", 1)[-1].rstrip("_"),
             epilog=f"Example: {verb.EXAMPLE}",
             no_args_is_help=True,
         )(verb.command)

@@ -1,0 +1,191 @@
+"""`lpsched import`: other tools' files as networks and graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpsched.cli.options import OutputOption, QuietOption
+from lpsched.cli.output import note, print_text, save_text
+from lpsched.core.graph import Graph
+from lpsched.core.io import (
+    document_text,
+    graph_to_document,
+    network_to_document,
+    read_text,
+)
+from lpsched.core.network import Network
+from lpsched.network.coarsen import coarsened
+from lpsched.network.readers import BackwardSplit, Imported, read_pipedream
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = "lpsched import graph.txt --from pipedream -o measured.json"
+
+_HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the command line says of how to read."""
+
+    split_backward: BackwardSplit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format that can be read, and the options that mean something for it."""
+
+    read: Callable[[Path, Wishes], Imported[Network | Graph]]
+    options: frozenset[str] = frozenset()
+
+
+def _pipedream(file: Path, wishes: Wishes) -> Imported[Network]:
+    split = _HALF if wishes.split_backward is None else wishes.split_backward
+    return read_pipedream(read_text(file), source=str(file), split_backward=split)
+
+
+_FORMATS: Mapping[str, Format] = {
+    "pipedream": Format(
+        read=_pipedream, options=frozenset({"--split-backward", "--coarsen"})
+    ),
+}
+
+
+def command(
+    *,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The other tool's file.", show_default=False
+        ),
+    ],
+    format_name: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="FORMAT",
+            help=f"One of {', '.join(_FORMATS)}.",
+            show_default=False,
+        ),
+    ],
+    output: OutputOption = None,
+    split_backward: Annotated[
+        str | None,
+        typer.Option(
+            "--split-backward",
+            metavar="SHARE",
+            help="pipedream: share of a backward time that is I, from 0 to 1"
+            " (default 0.5), or 'parameters': by the bytes that I and W write.",
+        ),
+    ] = None,
+    coarsen: Annotated[
+        bool,
+        typer.Option(
+            "--coarsen",
+            help="Merge what costs nothing or must sit together: the least period"
+            " stays the same.",
+        ),
+    ] = False,
+    coarsen_loss: Annotated[
+        str | None,
+        typer.Option(
+            "--coarsen-loss",
+            metavar="F",
+            help="Merge light layers too, as long as the least period grows by no more"
+            " than this share.",
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Read another tool's file and write a network or a graph.
+
+    Without -o it goes to stdout. What was left out, assumed or rounded is told on
+    stderr.
+    """
+    chosen = _FORMATS.get(format_name)
+    if chosen is None:
+        expected = ", ".join(_FORMATS)
+        text = f"expected one of {expected}, got {format_name!r}"
+        raise typer.BadParameter(text, param_hint="--from")
+    given = {
+        "--split-backward": split_backward is not None,
+        "--coarsen": coarsen or coarsen_loss is not None,
+    }
+    for option in [name for name, said in given.items() if said]:
+        if option not in chosen.options:
+            text = f"does not go with --from {format_name}"
+            raise typer.BadParameter(text, param_hint=option)
+    wishes = Wishes(
+        split_backward=None if split_backward is None else _split(split_backward)
+    )
+    imported = chosen.read(file, wishes)
+    if given["--coarsen"]:
+        imported = _coarse(imported, _share(coarsen_loss or "0", "--coarsen-loss"))
+    document = imported.document
+    plain = (
+        network_to_document(document)
+        if isinstance(document, Network)
+        else graph_to_document(document)
+    )
+    if output is None:
+        print_text(document_text(plain))
+    else:
+        save_text(output, document_text(plain))
+    for remark in imported.remarks:
+        note(f"{file.name}: {remark}", quiet=quiet)
+    if output is not None:
+        note(f"{output}: {_summary(document)}", quiet=quiet)
+
+
+def _split(text: str) -> BackwardSplit:
+    return "parameters" if text == "parameters" else _share(text, "--split-backward")
+
+
+def _share(text: str, option: str) -> Fraction:
+    """Read a number from 0 to 1 exactly."""
+    try:
+        share = Fraction(text) if len(text) < 40 else Fraction(-1)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if not 0 <= share <= 1:
+        expected = "expected a number from 0 to 1 such as 0.5"
+        raise typer.BadParameter(f"{expected}, got {text!r}", param_hint=option)
+    return share
+
+
+def _coarse(
+    imported: Imported[Network | Graph], epsilon: Fraction
+) -> Imported[Network | Graph]:
+    """Merge layers, and say how many and at what cost."""
+    network = imported.document
+    if not isinstance(network, Network):
+        return imported
+    found = coarsened(network, epsilon=epsilon)
+    counts = f"{len(network.layers)} layers to {len(found.network.layers)}"
+    hidden = f"{int(found.hidden)} {network.size_unit} of activations inside them"
+    remarks = [
+        f"coarsened: {counts}; {_bound(found.loss)}",
+        f"{hidden} are not seen any more: no communication, no memory",
+    ]
+    return Imported(document=found.network, remarks=(*imported.remarks, *remarks))
+
+
+def _bound(loss: Fraction) -> str:
+    if loss == 0:
+        return "the least period stays the same (free delays and memory)"
+    share = f"{100 * float(loss):.3g} %"
+    return f"the least period grows by at most {share} (free delays and memory)"
+
+
+def _summary(document: Network | Graph) -> str:
+    if isinstance(document, Network):
+        units = f"time in {document.time_unit}, sizes in {document.size_unit}"
+        return f"a network of {len(document.layers)} layers, {units}"
+    units = f"time in {document.time_unit}, sizes in {document.size_unit}"
+    return f"a graph of {len(document.ops)} ops, {units}"

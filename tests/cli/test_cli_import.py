@@ -1,0 +1,90 @@
+"""`lpsched import`: files written, remarks on stderr, bad input told with exit 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lpsched.cli import main
+from lpsched.core.io import load_network
+
+PROFILE = Path(__file__).resolve().parents[1] / "data" / "profile_small.txt"
+PIPEDREAM = ("import", str(PROFILE), "--from", "pipedream")
+
+
+def test_a_profile_becomes_a_network_that_can_be_compared(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    target = tmp_path / "net.json"
+    assert main([*PIPEDREAM, "-o", str(target)]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "node1 (Input0) is no work" in err
+    assert f"{target}: a network of 7 layers, time in us, sizes in byte" in err
+    argv = ["solve", str(target), "--devices", "2", "--method", "pipedream", "--json"]
+    assert main(argv) == 0
+    assert json.loads(capsys.readouterr().out)["objective"]["period"] > 0
+
+
+def test_without_a_file_to_write_the_network_goes_to_stdout(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    target = tmp_path / "net.json"
+    assert main([*PIPEDREAM, "-q"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert main([*PIPEDREAM, "-q", "-o", str(target)]) == 0
+    assert target.read_text() == out
+
+
+def test_the_backward_split_is_taken_from_the_command_line(tmp_path: Path) -> None:
+    found = []
+    for split in ("0.25", "1/4", "parameters"):
+        target = tmp_path / "net.json"
+        argv = [*PIPEDREAM, "-q", "-o", str(target), "--split-backward", split]
+        assert main(argv) == 0
+        found.append(load_network(target).layer_by_name["node9_Linear"].input_grad)
+    assert found == [250, 250, 410]
+
+
+def test_coarsening_says_what_it_did_and_what_it_may_cost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([*PIPEDREAM, "--coarsen"]) == 0
+    out, err = capsys.readouterr()
+    assert "coarsened: 7 layers to 5; the least period stays the same" in err
+    assert len(json.loads(out)["layers"]) == 5
+    assert main([*PIPEDREAM, "--coarsen-loss", "0.05"]) == 0
+    out, err = capsys.readouterr()
+    assert "the least period grows by at most 3.99 %" in err
+    assert len(json.loads(out)["layers"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([str(PROFILE)], "--from"),
+        ([str(PROFILE), "--from", "pipedreams"], "expected one of pipedream"),
+        ([str(PROFILE), "--from", "pipedream", "--split-backward", "2"], "from 0 to 1"),
+        ([str(PROFILE), "--from", "pipedream", "--split-backward", "x"], "from 0 to 1"),
+        ([str(PROFILE), "--from", "pipedream", "--coarsen-loss", "1/0"], "from 0 to 1"),
+        (["missing.txt", "--from", "pipedream"], "missing.txt: cannot be read"),
+        (["{folder}", "--from", "pipedream"], "cannot be read: Is a directory"),
+        (["{folder}/bad.txt", "--from", "pipedream"], "bad.txt: line 2: expected a"),
+        (["{folder}/blob.txt", "--from", "pipedream"], "not UTF-8 text"),
+        ([str(PROFILE), "--from", "pipedream", "-o", "{folder}/no/net.json"], "no/net"),
+        ([str(PROFILE), "--from", "pipedream", "-o", "{folder}"], "cannot be written"),
+    ],
+)
+def test_bad_input_exits_2_with_a_message(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, argv: list[str], message: str
+) -> None:
+    (tmp_path / "bad.txt").write_text("\nnode1 - Linear\n")
+    (tmp_path / "blob.txt").write_bytes(b"\xff\xfe\x00")
+    filled = [part.format(folder=tmp_path) for part in argv]
+    assert main(["import", *filled]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in " ".join(err.split())
