@@ -15,7 +15,10 @@ from lpsched.formulations.ilp.scope import Scope, scope_of
 from lpsched.formulations.ilp.tightening import add_neighbours, add_symmetry
 from lpsched.formulations.ilp.variables import Variables, create_variables
 
-__all__ = ["Model", "build"]
+__all__ = ["OPTIONS", "Model", "build"]
+
+#: Strengthenings: none cuts off a schedule, but for symmetry, which cuts off twins.
+OPTIONS = ("windows", "deduce", "loads", "neighbours", "symmetry", "memory_cuts")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,23 +44,24 @@ def build(request: Request, options: Mapping[str, bool] | None = None) -> Model:
     Parameters
     ----------
     options : mapping of str to bool
-        Strengthenings to switch off, all on by default: ``deduce``, ``symmetry``,
-        ``neighbours``, ``memory_cuts``.
+        Strengthenings to switch off, all on by default: ``windows``, ``deduce``,
+        ``loads``, ``neighbours``, ``symmetry``, ``memory_cuts``.
 
     Raises
     ------
     UnsupportedError
         Times too long for exact arithmetic.
     """
-    chosen = options or {}
-    scope = scope_of(request, deduce=chosen.get("deduce", True))
+    chosen = dict.fromkeys(OPTIONS, True) | dict(options or {})
+    scope = scope_of(request, deduce=chosen["deduce"], narrow=chosen["windows"])
     problem = pulp.LpProblem("lpsched", pulp.LpMinimize)
     x = create_variables(scope, problem)
     rules.add_coverage(x)
     rules.add_refutation(x)
     rules.add_colocate(x)
     rules.add_sharing(x)
-    rules.add_load(x)
+    if chosen["loads"] or not scope.is_timed:
+        rules.add_load(x)
     rules.add_exclusive(x)
     rules.add_precedence(x)
     rules.add_flush(x)
@@ -71,10 +75,10 @@ def build(request: Request, options: Mapping[str, bool] | None = None) -> Model:
     if scope.wants("peak_memory"):
         figures["peak_memory"] = objective.add_peak(x)
     if scope.is_timed:
-        add_memory(x, figures.get("peak_memory"), cuts=chosen.get("memory_cuts", True))
-    if chosen.get("neighbours", True):
+        add_memory(x, figures.get("peak_memory"), cuts=chosen["memory_cuts"])
+    if chosen["neighbours"]:
         add_neighbours(x)
-    if chosen.get("symmetry", True):
+    if chosen["symmetry"]:
         add_symmetry(x)
     name = request.minimise or ""
     wanted = figures.get(name)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from lpsched.analysis.at_period import Arc, AtPeriod, Bools, Ints, at_period
-from lpsched.analysis.windows import Refutation, Windows, windows_at
+from lpsched.analysis.windows import Refutation, Windows, lap_horizon, windows_at
 from lpsched.core.graph import DelayName
+from lpsched.errors import UnsupportedError
 from lpsched.formulations.api import Request
 
 __all__ = ["Scope", "scope_of"]
@@ -214,20 +215,26 @@ class Scope:
         return low, high
 
 
-def scope_of(request: Request, *, deduce: bool = True) -> Scope:
+def scope_of(request: Request, *, deduce: bool = True, narrow: bool = True) -> Scope:
     """Find what binds, and windows for everything (`windows_at`).
 
     Parameters
     ----------
     deduce : bool
-        If false, windows come from longest paths alone (for benchmarks).
+        If false, nothing is deduced from sharing devices (for benchmarks).
+    narrow : bool
+        If false, windows are as wide as the horizon of laps (for benchmarks).
 
     Raises
     ------
     UnsupportedError
-        Times too long for exact arithmetic.
+        Times too long for exact arithmetic, or an objective that is not known.
     """
+    _check_names(request)
     at = at_period(request.graph, request.period, placement=request.placement)
+    if request.period > request.at_most.get("period", request.period):
+        everything = tuple(op.id for op in request.graph.ops)
+        return _refuted(request, at, Refutation(reason="period", ops=everything))
     if "staleness" in request.at_most:
         at = at.with_delay_caps(request.at_most["staleness"])
     has_memory = _wants(request, "peak_memory") or any(
@@ -244,13 +251,17 @@ def scope_of(request: Request, *, deduce: bool = True) -> Scope:
     windows = windows_at(at, coupled=is_coupled, makespan=span, deduce=deduce)
     if isinstance(windows, Refutation):
         return _refuted(request, at, windows)
+    if not narrow:
+        windows = _widened(windows)
     arcs = tuple(
         arc
         for arc in windows.problem.arcs
         if windows.holds(arc) and (has_choice or arc.high is not None)
     )
-    apart = windows.low[None, :] - windows.high[:, None]
-    joined = np.equal.outer(windows.component, windows.component)
+    gaps = windows.low[None, :] - windows.high[:, None]
+    if narrow:
+        joined = np.equal.outer(windows.component, windows.component)
+        gaps = np.where(joined, np.maximum(windows.longest, gaps), gaps)
     return Scope(
         request=request,
         at=windows.problem,
@@ -260,9 +271,29 @@ def scope_of(request: Request, *, deduce: bool = True) -> Scope:
         is_timed=is_coupled or any(arc.src != arc.dst for arc in arcs),
         windows=windows,
         refutation=None,
-        gaps=np.where(joined, np.maximum(windows.longest, apart), apart),
+        gaps=gaps,
         early=windows.low,
         late=windows.high,
+    )
+
+
+def _check_names(request: Request) -> None:
+    known = ("period", "communication", "staleness", "peak_memory", "makespan")
+    names = [*request.at_most, *filter(None, [request.minimise])]
+    unknown = [name for name in names if name not in known]
+    if unknown or request.minimise == "period":
+        wrong = ", ".join(unknown) or "period"
+        raise UnsupportedError(f"at a fixed period there is no minimising {wrong}")
+
+
+def _widened(windows: Windows) -> Windows:
+    """Every start within the horizon of laps; anchors keep their windows."""
+    reach = (lap_horizon(windows.problem) + 1) * windows.problem.period
+    free = windows.anchor != np.arange(windows.problem.num_ops)
+    return replace(
+        windows,
+        low=np.where(free, -reach, windows.low),
+        high=np.where(free, reach, windows.high),
     )
 
 
