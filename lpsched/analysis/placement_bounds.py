@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from heapq import nsmallest
 from itertools import repeat
 from math import ceil
+from operator import attrgetter
 
 import networkx as nx
 
 from lpsched.analysis.certified import Bound, ceil_div, certified
 from lpsched.analysis.sites import Site, Sites
-from lpsched.core.graph import OpId, Tensor
+from lpsched.core.graph import OpId, Tensor, TensorId
 
 __all__ = ["communication_bounds", "memory_bounds"]
 
@@ -96,42 +97,40 @@ def memory_bounds(sites: Sites, *, period: int | None) -> Iterator[Bound]:
     ``working_set``: what one op alone keeps alive while it runs. ``average``: what all
     devices together must keep, shared evenly.
     """
-    sets = [_working_set(sites, op.id) for op in sites.graph.ops]
-    largest = max((s for s in sets if s is not None), key=_size, default=None)
-    if largest is not None:
-        yield largest
-    if sites.graph.devices:
+    graph = sites.graph
+    touched: dict[OpId, list[Tensor]] = {op.id: [] for op in graph.ops}
+    for tensor in graph.tensors:
+        if graph.occupies_device(tensor.producer):
+            for op in {tensor.producer, *(c.op for c in tensor.consumers)}:
+                touched[op].append(tensor)
+    sets = [
+        _working_set(sites, op, tensors)
+        for op, tensors in touched.items()
+        if graph.occupies_device(op) and sites.least_duration(op) > 0
+    ]
+    if sets:
+        yield max(sets, key=attrgetter("value"))
+    if graph.devices:
         yield _average_bound(sites, period)
 
 
-def _size(bound: Bound) -> int:
-    return bound.value
-
-
-def _working_set(sites: Sites, op: OpId) -> Bound | None:
+def _working_set(sites: Sites, op: OpId, tensors: Iterable[Tensor]) -> Bound:
     """Residents of the op's group, its results, and its operands.
 
     All are on the op's device from its start to its end. The same tensor in two
     iterations is two copies: the versions that delays tell apart for certain count.
     """
-    graph = sites.graph
-    if not graph.occupies_device(op) or sites.least_duration(op) == 0:
-        return None
     group = set(sites.groups[sites.group_of[op]])
-    residents = [i for i, r in enumerate(graph.residents) if group & set(r.ops)]
-    copies: dict[str, int] = {}
-    value = sum(graph.residents[i].size for i in residents)
-    for tensor in graph.tensors:
-        if not graph.occupies_device(tensor.producer):
-            continue
+    held = {i: r.size for i, r in enumerate(sites.graph.residents) if group & {*r.ops}}
+    value = sum(held.values())
+    copies: dict[TensorId, int] = {}
+    for tensor in tensors:
         delays = {c.delay for c in tensor.consumers if c.op == op}
         fixed = {delay for delay in delays if isinstance(delay, int)}
         named = int(bool(delays) and not fixed)
-        count = len(fixed) + named + int(tensor.producer == op)
-        if count:
-            copies[tensor.id] = count
-            value += count * tensor.size
-    certificate = {"op": op, "copies": copies, "residents": residents}
+        copies[tensor.id] = len(fixed) + named + int(tensor.producer == op)
+        value += copies[tensor.id] * tensor.size
+    certificate = {"op": op, "copies": copies, "residents": list(held)}
     return certified("peak_memory", "working_set", value, certificate)
 
 
