@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 
 from lpsched.core.result import Proof, Status
 from lpsched.errors import SolverError
 from lpsched.formulations.api import Backend, Limits, Outcome, Request
+from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import Search
+
+#: Share of a search's time that may go to the problem without memory limits.
+RELAXED_SHARE = 0.4
 
 __all__ = ["exhaustion", "probe", "used_name"]
 
@@ -42,7 +47,6 @@ def probe(
     SolverError
         The back end's word contradicts a verified schedule or a proved bound.
     """
-    shown = minimise or "period"
     request = Request(
         graph=search.graph,
         period=period,
@@ -51,6 +55,44 @@ def probe(
         lower=search.bounds.get(minimise, 0) if minimise else 0,
         hint=search.best or search.params.hint,
     )
+    search.report(minimise or "period", doing)
+    outcome = _without_memory(search, request, seconds, doing)
+    if outcome is None:
+        outcome = _ask(search, request, seconds, doing)
+    if outcome.schedule is not None:
+        search.offer(outcome.schedule, by=used_name(search))
+    if outcome.status is Status.INFEASIBLE and feasible:
+        raise SolverError(
+            f"{used_name(search)} calls period {period} infeasible,"
+            " yet a verified schedule exists"
+        )
+    return outcome
+
+
+def _without_memory(
+    search: Search, request: Request, seconds: float, doing: str
+) -> Outcome | None:
+    """Drop the memory limits, which are hard to search with and often do not bind.
+
+    What is infeasible without them is so with them; an optimum that fits them is the
+    optimum. None if there are no limits, or if the answer does not settle the matter.
+    """
+    graph = search.graph
+    if not has_memory_limit(graph) or "peak_memory" in (
+        request.minimise,
+        *request.at_most,
+    ):
+        return None
+    relaxed = replace(request, graph=without_memory_limits(graph))
+    outcome = _ask(search, relaxed, seconds * RELAXED_SHARE, doing)
+    if outcome.status is Status.INFEASIBLE:
+        return outcome
+    if outcome.status is Status.OPTIMAL and outcome.schedule is not None:
+        return outcome if search.fits(outcome.schedule) else None
+    return None
+
+
+def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcome:
     limits = Limits(
         seconds=max(0.05, min(seconds, search.remaining)),
         seed=search.params.seed,
@@ -59,22 +101,14 @@ def probe(
     )
 
     def progress(incumbent: int | None, bound: int | None) -> None:
-        if minimise:
-            search.report_values(shown, doing, incumbent, bound)
+        if request.minimise:
+            search.report_values(request.minimise, doing, incumbent, bound)
 
-    search.report(shown, doing)
     used = used_name(search)
     search.searched(used)
-    outcome = backend_of(used)(
+    return backend_of(used)(
         request, limits, progress=progress, interrupt=search.interrupt
     )
-    if outcome.schedule is not None:
-        search.offer(outcome.schedule, by=used)
-    if outcome.status is Status.INFEASIBLE and feasible:
-        raise SolverError(
-            f"{used} calls period {period} infeasible, yet a verified schedule exists"
-        )
-    return outcome
 
 
 def exhaustion(search: Search, value: int, **more: int) -> Proof:

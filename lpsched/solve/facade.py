@@ -16,7 +16,6 @@ from lpsched.solve.infeasible import explain_infeasible, impossible
 from lpsched.solve.params import Report, SolveParams
 from lpsched.solve.search import Search, answer_with_claims
 from lpsched.solve.settle import settle_all
-from lpsched.verify import verify
 
 __all__ = ["pin", "solve", "solve_by_method"]
 
@@ -168,5 +167,5 @@ def _offer_hint(search: Search) -> None:
     if unknown:
         text = f"it has no op {unknown[0]!r} of graph {search.graph.name!r}"
         raise InstanceError([Fault("hint", text)])
-    if not verify(search.graph, search.bare(hint)):
+    if search.fits(hint):
         search.offer(hint, by="hint")

@@ -8,8 +8,9 @@ from typing import Any
 
 from lpsched.analysis.bounds import infeasible_cycle
 from lpsched.core.answer import Answer
-from lpsched.core.graph import Device, Graph
+from lpsched.core.graph import Graph
 from lpsched.solve.params import SolveParams
+from lpsched.solve.relax import has_memory_limit, without_memory_limits
 
 __all__ = ["explain_infeasible", "impossible"]
 
@@ -81,9 +82,8 @@ def _relaxed(
     cap = params.max_period
     if cap is not None:
         yield "period", graph, "period", None
-    if any(device.memory is not None for device in graph.devices):
-        free = tuple(Device(id=device.id) for device in graph.devices)
-        yield "memory", graph.replace(devices=free), "peak_memory", cap
+    if has_memory_limit(graph):
+        yield "memory", without_memory_limits(graph), "peak_memory", cap
     if any(delay.max is not None for delay in graph.delays.values()):
         yield "delay", graph.with_delay_max(None), "staleness", cap
     if graph.flush:

@@ -9,6 +9,7 @@ from lpsched.core.result import Proof, Status
 from lpsched.formulations.api import Limits
 from lpsched.solve.backends import exhaustion, probe
 from lpsched.solve.horizon import period_horizon
+from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import Search
 
 __all__ = ["settle_period"]
@@ -23,14 +24,23 @@ def settle_period(search: Search, *, seconds: float) -> bool:
         False if it is proved that no period will do.
     """
     alone = not search.settled and search.params.backend == "auto"
-    if alone and has_free_delays(search.graph):
-        _balance(search, seconds)
+    if alone and has_free_delays(without_memory_limits(search.graph)):
+        limited = has_memory_limit(search.graph)
+        share = seconds / 2 if limited else seconds
+        _balance(search, share)
+        if not limited:
+            return True
+        seconds = max(0.0, seconds - share)
+    if search.proved("period"):
         return True
     return _probe_upwards(search, seconds)
 
 
 def _balance(search: Search, seconds: float) -> None:
-    """Free delays (design fact): any placement of load <= T has a schedule."""
+    """Free delays: any placement of load <= T has a schedule, if memory allows it.
+
+    The bound holds with memory limits too; the schedule counts only if it fits.
+    """
     from lpsched.formulations.balance import balance  # noqa: PLC0415 - loads solvers
 
     search.report("period", "balancing loads")
@@ -46,7 +56,7 @@ def _balance(search: Search, seconds: float) -> None:
         search.report_values("period", "balancing loads", incumbent, bound)
 
     outcome = balance(
-        search.graph,
+        without_memory_limits(search.graph),
         limits,
         lower=search.bounds.get("period", 0),
         upper=_placement(search),
@@ -54,7 +64,7 @@ def _balance(search: Search, seconds: float) -> None:
         interrupt=search.interrupt,
     )
     schedule = complete(search.graph, outcome.placement, outcome.period)
-    if schedule is not None:
+    if schedule is not None and search.fits(schedule):
         search.offer(schedule, by="balance")
     search.raise_bound("period", outcome.bound, outcome.proof)
 

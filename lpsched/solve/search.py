@@ -100,6 +100,10 @@ class Search:
         self.best, self.best_values, self.found_by = schedule, values, by
         return True
 
+    def fits(self, schedule: Schedule) -> bool:
+        """Tell whether a schedule of a relaxed problem is one of this problem."""
+        return not verify(self.graph, self.bare(schedule))
+
     def bare(self, schedule: Schedule) -> Schedule:
         """Return placements, starts and delays alone, as a schedule of this graph."""
         return replace(

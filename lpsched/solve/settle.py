@@ -8,6 +8,7 @@ from lpsched.formulations.api import Outcome
 from lpsched.solve.backends import exhaustion, probe
 from lpsched.solve.horizon import period_horizon
 from lpsched.solve.period import settle_period
+from lpsched.solve.relax import has_memory_limit
 from lpsched.solve.search import Search
 
 __all__ = ["settle_all"]
@@ -141,7 +142,7 @@ def _cap(search: Search) -> int:
 
 
 def _has_memory_limit(search: Search) -> bool:
-    limited = any(device.memory is not None for device in search.graph.devices)
+    limited = has_memory_limit(search.graph)
     return limited or "peak_memory" in search.params.objective
 
 
