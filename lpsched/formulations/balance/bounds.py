@@ -41,7 +41,7 @@ def raise_by_assignment(state: State) -> None:
 
 def raise_by_packing(state: State) -> None:
     """Weigh the items so that they are too heavy for the devices."""
-    if state.problem.is_small and state.is_on("packing"):
+    if state.is_on("packing"):
         for bound in packing_bounds(state.sites, least=state.bound):
             state.raise_bound(bound.proof)
 

@@ -94,9 +94,10 @@ def make_chains(problem: Problem, *, join: bool = True) -> tuple[Chain, ...]:
     """
     chains: list[list[tuple[Profile, tuple[int, ...]]]] = []
     for profile, items in sorted(problem.kinds.items(), key=_size, reverse=True):
-        ratios = [_ratio(chain[0][0], profile) if join else None for chain in chains]
         fitting = [
-            (r, c) for c, r in enumerate(ratios) if r is not None and r <= len(items)
+            (r, c)
+            for c, chain in enumerate(chains if join and len(items) > 1 else ())
+            if (r := _ratio(chain[0][0], profile)) is not None and r <= len(items)
         ]
         if fitting:
             chains[min(fitting)[1]].insert(0, (profile, items))

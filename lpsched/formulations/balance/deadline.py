@@ -9,6 +9,9 @@ from lpsched.core.result import Stop
 
 __all__ = ["Deadline"]
 
+#: Seconds before its limit at which a solver may already have given up.
+_GRACE = 0.1
+
 
 class Deadline:
     """A time limit and an interrupt, looked at together."""
@@ -38,7 +41,7 @@ class Deadline:
         """Why a search without a proof ended."""
         if self._interrupted:
             return Stop.INTERRUPTED
-        return Stop.TIME_LIMIT if self.over else Stop.METHOD
+        return Stop.TIME_LIMIT if self.left < _GRACE else Stop.METHOD
 
     @property
     def _interrupted(self) -> bool:

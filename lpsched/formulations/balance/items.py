@@ -7,23 +7,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from math import gcd
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lpsched.analysis.sites import Sites
 from lpsched.core.graph import DeviceId, OpId
-from lpsched.errors import NoScheduleError
+from lpsched.errors import NoScheduleError, UnsupportedError
 
 __all__ = ["Problem", "Profile", "Ticks", "Where", "read_problem"]
+
+#: Integers up to here are exact as floats; formats allow no more in all.
+_MOST = 2**53
 
 #: Ticks of an item on each device, in units of the problem; None where not allowed.
 Profile = tuple[int | None, ...]
 #: Device number of each item.
 Where = tuple[int, ...]
-#: Items by devices; integers of 64 bits, or of any size where these might overflow.
-Ticks = npt.NDArray[Any]
+#: Items by devices.
+Ticks = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +55,11 @@ class Problem:
         """More than any load can be."""
         return 1 + sum(max(t for t in p if t is not None) for p in self.profiles)
 
-    @property
-    def is_small(self) -> bool:
-        """Whether sums of a few loads are exact in 64-bit integers and in floats."""
-        return self.never * self.unit < 2**50
-
     @cached_property
     def ticks(self) -> Ticks:
         """Units by item and device, `never` where not allowed."""
         rows = [[self.never if t is None else t for t in p] for p in self.profiles]
-        dtype = np.int64 if self.never < 2**60 else np.object_
-        table: Ticks = np.array(rows, dtype=dtype)
+        table: Ticks = np.array(rows, dtype=np.int64)
         return table.reshape(len(rows), len(self.devices))
 
     @cached_property
@@ -113,14 +109,15 @@ class Problem:
             If it leaves out an op, parts ops that share a device, or puts one where it
             may not run.
         """
+        number: dict[DeviceId | None, int]
         number = {device: d for d, device in enumerate(self.devices)}
         where: list[int] = []
         for ops, profile in zip(self.items, self.profiles, strict=True):
             seen = {placement.get(op) for op in ops}
-            device = seen.pop()
-            if seen or device is None or profile[number[device]] is None:
+            d = number.get(seen.pop())
+            if seen or d is None or profile[d] is None:
                 raise ValueError(f"no legal device for {', '.join(ops)} in placement")
-            where.append(number[device])
+            where.append(d)
         return tuple(where)
 
 
@@ -131,6 +128,8 @@ def read_problem(sites: Sites) -> Problem:
     ------
     NoScheduleError
         If ops that must share a device have none in common.
+    UnsupportedError
+        If all durations together exceed what floats count exactly.
     """
     devices = sites.graph.device_ids
     items: list[tuple[OpId, ...]] = []
@@ -147,7 +146,7 @@ def read_problem(sites: Sites) -> Problem:
             items.append(group)
             profiles.append(profile)
     unit = gcd(*(t for t in chain(*profiles) if t is not None)) or 1
-    return Problem(
+    problem = Problem(
         devices=devices,
         items=tuple(items),
         profiles=tuple(
@@ -156,6 +155,9 @@ def read_problem(sites: Sites) -> Problem:
         unit=unit,
         idle=idle,
     )
+    if problem.never * unit > _MOST:
+        raise UnsupportedError(f"durations sum to over {_MOST} ticks; use a longer one")
+    return problem
 
 
 def _require_common_device(sites: Sites, group: Sequence[OpId]) -> None:

@@ -81,6 +81,7 @@ def run(
     parameters.max_time_in_seconds = max(0.0, min(seconds, deadline.left))
     parameters.max_deterministic_time = work
     parameters.random_seed = limits.seed
+    parameters.linearization_level = 2  # packing is proved by linear programs
     parameters.num_workers = limits.workers
     parameters.interleave_search = limits.workers > 1
     parameters.catch_sigint_signal = False

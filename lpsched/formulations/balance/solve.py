@@ -104,6 +104,8 @@ def balance(
     ------
     NoScheduleError
         If ops that must share a device have none in common.
+    UnsupportedError
+        If all durations together exceed 2^53 ticks.
     ValueError
         If `upper` is no legal placement.
     SolverError
