@@ -12,11 +12,15 @@ from factories import make_graph, make_op
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lpsched.analysis.sites import Sites
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.result import Proof, Stop
 from lpsched.errors import NoScheduleError, UnsupportedError
 from lpsched.formulations.api import Limits
 from lpsched.formulations.balance import BalanceOutcome, balance
+from lpsched.formulations.balance.chains import make_chains
+from lpsched.formulations.balance.items import read_problem
+from lpsched.formulations.balance.patterns import fill_patterns
 from lpsched.verify import check_proof
 
 #: MACs of the layers, batch 1: VGG-16 at 224 x 224 and AlexNet as in torchvision
@@ -29,7 +33,7 @@ VGG16 = (
     + [102_760_448, 16_777_216, 4_096_000]
 )
 ALEXNET = [
-    *(70_276_416, 223_948_800, 112_140_288, 149_520_384, 99_680_256),
+    *(70_276_800, 223_948_800, 112_140_288, 149_520_384, 99_680_256),
     *(37_748_736, 16_777_216, 4_096_000),
 ]
 
@@ -119,6 +123,13 @@ def equal_devices(rng: Random) -> Graph:
     return make_graph(ops, devices=rng.choice([2, 3]))
 
 
+def dividing_sizes(rng: Random) -> Graph:
+    """Up to ten ops of which many are halves or thirds of others."""
+    durations = rng.choices([2, 4, 6, 12, 15, 30], k=rng.randint(5, 10))
+    ops = {f"v{i}": t for i, t in enumerate(durations)}
+    return make_graph(ops, devices=rng.choice([2, 3] if len(ops) < 9 else [2]))
+
+
 def unequal_devices(rng: Random) -> Graph:
     """Up to seven ops with durations and devices of their own, two of them tied."""
     names = ["d0", "d1", "d2"]
@@ -144,11 +155,11 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("family", [equal_devices, unequal_devices])
+@pytest.mark.parametrize("family", [equal_devices, dividing_sizes, unequal_devices])
 def test_small_cases_agree_with_all_placements(
     family: Callable[[Random], Graph], options: Mapping[str, bool]
 ) -> None:
-    for seed in range(25):
+    for seed in range(15):
         graph = family(Random(seed))
         outcome = balance(graph, Limits(options=options))
         check(graph, outcome)
@@ -210,6 +221,17 @@ def test_alexnet_is_proved_by_certificates_that_a_recount_confirms(
     assert outcome.proof.kind in {"resource", "packing"}
 
 
+def test_chains_leave_few_ways_to_fill_a_device() -> None:
+    """The figures in `chains`: VGG-16 on 10 devices at its least period."""
+    graph = halved_inputs(VGG16, 10)
+    problem = read_problem(Sites.of(graph))
+    period = 4_640_997_376 // problem.unit
+    found = fill_patterns(make_chains(problem), [1] * 10, period)
+    assert found is not None
+    assert [len(group.units) for group in found] == [380]
+    assert fill_patterns(make_chains(problem, join=False), [1] * 10, period) is None
+
+
 def test_loads_are_multiples_of_what_divides_all_durations() -> None:
     """Three ops of 10 on two devices: 20, though half of the work is 15."""
     graph = make_graph({"a": 10, "b": 10, "c": 10}, devices=2)
@@ -218,13 +240,28 @@ def test_loads_are_multiples_of_what_divides_all_durations() -> None:
     assert (outcome.period, outcome.proved, outcome.proof.kind) == (20, True, "packing")
 
 
-def test_many_ops_on_many_devices_come_close_to_the_load_bound_in_little_time() -> None:
+def balance_within(graph: Graph, parts: int) -> BalanceOutcome:
+    """Search until the gap is at most a part of the period, a minute at most."""
+    enough = threading.Event()
+
+    def progress(period: int | None, bound: int | None) -> None:
+        if (
+            period is not None
+            and bound is not None
+            and (period - bound) * parts <= period
+        ):
+            enough.set()
+
+    return balance(graph, Limits(), progress=progress, interrupt=enough)
+
+
+def test_many_ops_on_many_devices_come_close_to_the_load_bound() -> None:
     rng = Random(0)
     ops = {f"v{i}": rng.randint(10**3, 10**7) for i in range(1500)}
     graph = make_graph(ops, devices=64)
-    outcome = balance(graph, Limits(seconds=1.5))
+    outcome = balance_within(graph, 100_000)
     check(graph, outcome)
-    assert outcome.period - outcome.bound <= outcome.period // 10_000
+    assert outcome.stop is not Stop.TIME_LIMIT
 
 
 def test_devices_of_several_speeds_come_close_to_the_assignment_bound() -> None:
@@ -237,9 +274,10 @@ def test_devices_of_several_speeds_come_close_to_the_assignment_bound() -> None:
         for i, w in enumerate(work)
     ]
     graph = make_graph(ops, devices=6)
-    outcome = balance(graph, Limits(seconds=1.5))
+    outcome = balance_within(graph, 1_000)
     check(graph, outcome)
-    assert outcome.period - outcome.bound <= outcome.period // 1_000
+    assert outcome.proof.kind == "assignment"
+    assert outcome.stop is not Stop.TIME_LIMIT
 
 
 def test_the_largest_durations_that_formats_allow_stay_exact() -> None:

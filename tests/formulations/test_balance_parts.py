@@ -10,17 +10,24 @@ import pytest
 from factories import make_graph, make_op
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ortools.sat.python.cp_model import CpModel
 
 from lpsched.analysis.load_bounds import assignment_bound
 from lpsched.analysis.sites import Sites
 from lpsched.core.graph import Graph
+from lpsched.core.result import Proof
+from lpsched.errors import SolverError
+from lpsched.formulations.api import Limits
 from lpsched.formulations.balance.chains import make_chains
 from lpsched.formulations.balance.construct import greedy, multifit
 from lpsched.formulations.balance.deadline import Deadline
+from lpsched.formulations.balance.exact import search_neighbourhoods, search_units
 from lpsched.formulations.balance.improve import descend, split_evenly
 from lpsched.formulations.balance.items import Problem, read_problem
 from lpsched.formulations.balance.patterns import fill_patterns
 from lpsched.formulations.balance.prune import prune
+from lpsched.formulations.balance.run import run
+from lpsched.formulations.balance.state import State
 
 FOREVER = Deadline(3600.0, None)
 
@@ -218,3 +225,58 @@ def test_no_capacity_below_the_longest_item_will_do() -> None:
     problem = equal_devices([30, 10, 20], 2)
     assert problem.unit == 10
     assert multifit(problem, [1, 1], low=1, high=2, deadline=FOREVER) is None
+
+
+def state_of(graph: Graph, *, lower: int = 0, seconds: float = 3600.0) -> State:
+    sites = Sites.of(graph)
+    return State(
+        sites,
+        read_problem(sites),
+        limits=Limits(),
+        deadline=Deadline(seconds, None),
+        lower=lower,
+        progress=None,
+    )
+
+
+def test_neighbourhoods_relieve_the_busiest_device() -> None:
+    """All ten items start on one of six devices."""
+    graph = make_graph({f"v{i}": t for i, t in enumerate([9, 8, 7, 5] * 5)}, devices=6)
+    state = state_of(graph)
+    state.offer((0,) * 20)
+    assert state.highest == 145
+    search_neighbourhoods(state)
+    assert state.highest <= 29  # half of what two devices had
+
+
+def test_a_search_from_no_bound_at_all_finds_the_least_load() -> None:
+    """The first loads tried are too low for the work alone."""
+    for seed in range(5):
+        state = state_of(unequal_graph(Random(seed)))
+        state.weights = (2, 3, 2)
+        state.offer(greedy(state.problem))
+        search_units(state)
+        assert state.is_proved
+        assert state.highest == min(
+            max(state.problem.loads(where))
+            for where in itertools.product(range(3), repeat=5)
+        )
+
+
+def test_a_bound_above_a_placement_is_an_error() -> None:
+    state = state_of(make_graph({"a": 4, "b": 4}, devices=2))
+    state.offer((0, 1))
+    with pytest.raises(
+        SolverError, match=r"bound of 5 .* contradicts a placement of 4"
+    ):
+        state.raise_bound(Proof(kind="exhaustion", value=5))
+
+
+def test_a_model_that_the_solver_refuses_is_an_error() -> None:
+    """A sum that may leave 64-bit integers."""
+    model = CpModel()
+    x = model.new_int_var(0, 2**61, "x")
+    model.add(8 * x <= 7)
+    with pytest.raises(SolverError, match="refuses the model") as raised:
+        run(model, Limits(), FOREVER)
+    assert raised.value.model

@@ -25,10 +25,10 @@ from lpsched.formulations.balance.chains import Chain
 __all__ = ["Patterns", "alike_devices", "fill_patterns"]
 
 #: Partial patterns of one half of the chains, and whole patterns, at most.
-_MAX_HALF = 300_000
+_MAX_HALF = 100_000
 _MAX_PATTERNS = 20_000
 #: Pairs of halves that are looked at to find them.
-_MAX_PAIRS = 5_000_000
+_MAX_PAIRS = 1_000_000
 
 _Ints = npt.NDArray[np.int64]
 
@@ -125,8 +125,10 @@ def _fill(
     """Join two halves of the chains where their values add up into the window."""
     first, second = _halves(chains, device, period)
     one = _enumerate(chains, values, first, device, period)
-    two = _enumerate(chains, values, second, device, period) if one else None
-    if one is None or two is None:
+    if one is None:
+        return None
+    two = _enumerate(chains, values, second, device, period)
+    if two is None:
         return None
     low, high = window
     begin = np.searchsorted(two.value, low - one.value, side="left")
