@@ -90,7 +90,7 @@ def test_a_speed_divides_the_sum_once_and_no_measured_time() -> None:
 
 
 def test_inside_a_stage_only_what_outlives_an_op_is_a_tensor() -> None:
-    """Of a -> b | c, b's output is sent; a's is kept for W of b, and b's gradient for it.
+    """Of a -> b | c, b's output is sent; a's is kept for W of b, as is b's gradient.
 
     The output of a goes from F0 to I0 (saved output) and W0 (input of b); the one
     gradient inside stage 0, of b's input, is made by I0 and used by W0.
