@@ -14,6 +14,7 @@ from lpsched.heuristics.layered import (
 from lpsched.heuristics.list_scheduling import list_schedule
 from lpsched.heuristics.method import Method
 from lpsched.heuristics.sequential import sequential
+from lpsched.heuristics.synchronous import SYNCHRONOUS_METHODS
 
 __all__ = [
     "METHODS",
@@ -61,6 +62,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 function=list_schedule,
                 summary="list scheduling: balanced loads, modulo scheduling",
             ),
+            *SYNCHRONOUS_METHODS,
         )
     }
 )
