@@ -109,7 +109,7 @@ class Variables:
                 cp.add_bool_or(~z, ~mine, its)
                 cp.add_bool_or(~z, mine, ~its)
                 cp.add_bool_or(z, ~mine, ~its)
-            else:
+            elif mine is not None or its is not None:
                 cp.add_bool_or(~z, *(~on for on in (mine, its) if on is not None))
         return z
 
