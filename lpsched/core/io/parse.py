@@ -13,7 +13,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from lpsched.core.io.faults import path_text
 from lpsched.errors import Fault, FormatError
 
-__all__ = ["parse_text", "read_document", "read_text"]
+__all__ = ["parse_text", "read_bytes", "read_document", "read_text"]
 
 
 def read_text(path: str | Path) -> str:
@@ -23,6 +23,15 @@ def read_text(path: str | Path) -> str:
     except UnicodeDecodeError as error:
         fault = Fault("", f"not UTF-8 text (byte {error.start})")
         raise FormatError([fault], source=str(path)) from error
+    except OSError as error:
+        fault = Fault("", f"cannot be read: {error.strerror}")
+        raise FormatError([fault], source=str(path)) from error
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a file of any kind; one that cannot be read is a `FormatError`."""
+    try:
+        return Path(path).read_bytes()
     except OSError as error:
         fault = Fault("", f"cannot be read: {error.strerror}")
         raise FormatError([fault], source=str(path)) from error
