@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from lpsched.cli import main
 from lpsched.core.io import load_network
@@ -62,6 +64,47 @@ def test_coarsening_says_what_it_did_and_what_it_may_cost(
     assert len(json.loads(out)["layers"]) == 4
 
 
+def _onnx_file(path: Path) -> str:
+    """Write a model: a known and an unknown operator, two open dimensions."""
+    values = {
+        name: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4, "n"])
+        for name in "xhy"
+    }
+    graph = helper.make_graph(
+        [
+            helper.make_node("Relu", ["x"], ["h"], name="act"),
+            helper.make_node("Mine", ["h"], ["y"], name="own", domain="mine"),
+        ],
+        "net",
+        [values["x"]],
+        [values["y"]],
+        value_info=[values["h"]],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+    onnx.save_model(helper.make_model(graph, opset_imports=opsets), path)
+    return str(path)
+
+
+def test_an_onnx_model_becomes_a_network(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    argv = ["import", _onnx_file(tmp_path / "net.onnx"), "--from", "onnx"]
+    assert main([*argv, "--dims", "n=3"]) == 2
+    assert "cost is not known: mine.Mine (1)" in capsys.readouterr().err
+    assert main([*argv, "--unknown-zero"]) == 2
+    assert "dimension 'n': is open; give it with --dims n=N" in capsys.readouterr().err
+    target = tmp_path / "net.json"
+    full = [*argv, "--unknown-zero", "--dims", "n=3,batch=2", "-o", str(target)]
+    assert main(full) == 0
+    err = capsys.readouterr().err
+    assert "cost is taken as zero: mine.Mine (1)" in err
+    assert "a network of 2 layers, costs by the cost model" in err
+    assert load_network(target).input == (2, 4, 3)
+    assert main([*full, "--coarsen"]) == 0
+    assert "times are MACs" in capsys.readouterr().err
+    assert len(load_network(target).layers) == 1
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -70,6 +113,12 @@ def test_coarsening_says_what_it_did_and_what_it_may_cost(
         ([str(PROFILE), "--from", "pipedream", "--split-backward", "2"], "from 0 to 1"),
         ([str(PROFILE), "--from", "pipedream", "--split-backward", "x"], "from 0 to 1"),
         ([str(PROFILE), "--from", "pipedream", "--coarsen-loss", "1/0"], "from 0 to 1"),
+        ([str(PROFILE), "--from", "pipedream", "--dims", "n=3"], "does not go with"),
+        ([str(PROFILE), "--from", "onnx", "--split-backward", "1"], "does not go with"),
+        ([str(PROFILE), "--from", "onnx", "--dims", "n=0"], "N from 1 to"),
+        ([str(PROFILE), "--from", "onnx", "--dims", "=3"], "NAME=N"),
+        ([str(PROFILE), "--from", "onnx"], "profile_small.txt: not an ONNX model"),
+        (["missing.onnx", "--from", "onnx"], "missing.onnx: cannot be read"),
         (["missing.txt", "--from", "pipedream"], "missing.txt: cannot be read"),
         (["{folder}", "--from", "pipedream"], "cannot be read: Is a directory"),
         (["{folder}/bad.txt", "--from", "pipedream"], "bad.txt: line 2: expected a"),

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lpsched.cli.options import OutputOption, QuietOption
+from lpsched.cli.options import OutputOption, QuietOption, parse_list
 from lpsched.cli.output import note, print_text, save_text
 from lpsched.core.graph import Graph
+from lpsched.core.instance import CostModel
 from lpsched.core.io import (
     document_text,
     graph_to_document,
     network_to_document,
+    read_bytes,
     read_text,
 )
 from lpsched.core.network import Network
-from lpsched.network.coarsen import coarsened
-from lpsched.network.readers import BackwardSplit, Imported, read_pipedream
+from lpsched.network.coarsen import coarsened, with_costs
+from lpsched.network.readers import (
+    BackwardSplit,
+    Imported,
+    read_onnx,
+    read_pipedream,
+)
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -34,7 +41,9 @@ _HALF = Fraction(1, 2)
 class Wishes:
     """What the command line says of how to read."""
 
-    split_backward: BackwardSplit | None = None
+    split_backward: BackwardSplit = _HALF
+    dims: Mapping[str, int] = field(default_factory=dict)
+    unknown_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +55,26 @@ class Format:
 
 
 def _pipedream(file: Path, wishes: Wishes) -> Imported[Network]:
-    split = _HALF if wishes.split_backward is None else wishes.split_backward
-    return read_pipedream(read_text(file), source=str(file), split_backward=split)
+    return read_pipedream(
+        read_text(file), source=str(file), split_backward=wishes.split_backward
+    )
+
+
+def _onnx(file: Path, wishes: Wishes) -> Imported[Network]:
+    return read_onnx(
+        read_bytes(file),
+        source=str(file),
+        dims=wishes.dims,
+        unknown_zero=wishes.unknown_zero,
+    )
 
 
 _FORMATS: Mapping[str, Format] = {
     "pipedream": Format(
         read=_pipedream, options=frozenset({"--split-backward", "--coarsen"})
+    ),
+    "onnx": Format(
+        read=_onnx, options=frozenset({"--coarsen", "--dims", "--unknown-zero"})
     ),
 }
 
@@ -101,6 +123,21 @@ def command(
             " than this share.",
         ),
     ] = None,
+    dims: Annotated[
+        str | None,
+        typer.Option(
+            "--dims",
+            metavar="NAME=N,...",
+            help="onnx: numbers for open dimensions.",
+        ),
+    ] = None,
+    unknown_zero: Annotated[
+        bool,
+        typer.Option(
+            "--unknown-zero",
+            help="onnx: take the cost of operators that are not known as zero.",
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Read another tool's file and write a network or a graph.
@@ -116,13 +153,17 @@ def command(
     given = {
         "--split-backward": split_backward is not None,
         "--coarsen": coarsen or coarsen_loss is not None,
+        "--dims": dims is not None,
+        "--unknown-zero": unknown_zero,
     }
     for option in [name for name, said in given.items() if said]:
         if option not in chosen.options:
             text = f"does not go with --from {format_name}"
             raise typer.BadParameter(text, param_hint=option)
     wishes = Wishes(
-        split_backward=None if split_backward is None else _split(split_backward)
+        split_backward=_split(split_backward or "0.5"),
+        dims=_dims(dims or ""),
+        unknown_zero=unknown_zero,
     )
     imported = chosen.read(file, wishes)
     if given["--coarsen"]:
@@ -159,6 +200,18 @@ def _share(text: str, option: str) -> Fraction:
     return share
 
 
+def _dims(text: str) -> dict[str, int]:
+    """Read ``batch=8,tokens=128``."""
+    found: dict[str, int] = {}
+    for part in parse_list(text):
+        name, _, number = part.rpartition("=")
+        if not name or not number.isdecimal() or not 0 < int(number[:20]) < 2**31:
+            expected = "expected NAME=N, separated by commas, N from 1 to 2^31 - 1"
+            raise typer.BadParameter(f"{expected}; got {part!r}", param_hint="--dims")
+        found[name] = int(number)
+    return found
+
+
 def _coarse(
     imported: Imported[Network | Graph], epsilon: Fraction
 ) -> Imported[Network | Graph]:
@@ -166,10 +219,14 @@ def _coarse(
     network = imported.document
     if not isinstance(network, Network):
         return imported
+    remarks = []
+    if any(layer.type is not None for layer in network.layers):
+        network = with_costs(network, CostModel(model="macs"))
+        remarks.append("times are MACs: a layer that is merged has no type any more")
     found = coarsened(network, epsilon=epsilon)
     counts = f"{len(network.layers)} layers to {len(found.network.layers)}"
     hidden = f"{int(found.hidden)} {network.size_unit} of activations inside them"
-    remarks = [
+    remarks += [
         f"coarsened: {counts}; {_bound(found.loss)}",
         f"{hidden} are not seen any more: no communication, no memory",
     ]
@@ -184,8 +241,12 @@ def _bound(loss: Fraction) -> str:
 
 
 def _summary(document: Network | Graph) -> str:
-    if isinstance(document, Network):
-        units = f"time in {document.time_unit}, sizes in {document.size_unit}"
-        return f"a network of {len(document.layers)} layers, {units}"
-    units = f"time in {document.time_unit}, sizes in {document.size_unit}"
-    return f"a graph of {len(document.ops)} ops, {units}"
+    if isinstance(document, Graph):
+        counts = (
+            f"a graph of {len(document.ops)} ops on {len(document.devices)} devices"
+        )
+    else:
+        counts = f"a network of {len(document.layers)} layers"
+    if document.time_unit is None:
+        return f"{counts}, costs by the cost model"
+    return f"{counts}, time in {document.time_unit}, sizes in {document.size_unit}"
