@@ -28,7 +28,13 @@ from lpsched.core.io.network_document import (
     network_from_document,
 )
 from lpsched.core.io.network_writer import network_to_document, save_network
-from lpsched.core.io.parse import parse_text, read_bytes, read_document, read_text
+from lpsched.core.io.parse import (
+    parse_json,
+    parse_text,
+    read_bytes,
+    read_document,
+    read_text,
+)
 from lpsched.core.io.schedule_document import (
     ScheduleDocument,
     result_to_document,
@@ -56,6 +62,7 @@ __all__ = [
     "load_schedule",
     "network_from_document",
     "network_to_document",
+    "parse_json",
     "parse_text",
     "read_bytes",
     "read_document",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from lpsched.core.io.faults import path_text
 from lpsched.errors import Fault, FormatError
 
-__all__ = ["parse_text", "read_bytes", "read_document", "read_text"]
+__all__ = ["parse_json", "parse_text", "read_bytes", "read_document", "read_text"]
 
 
 def read_text(path: str | Path) -> str:
@@ -50,9 +51,18 @@ def read_document(path: str | Path) -> dict[str, Any]:
 
 def parse_text(text: str, *, source: str) -> dict[str, Any]:
     """Parse JSON (text that begins with a brace and parses as such) or YAML."""
-    data = (
-        _json(text, source) if _looks_like_json(text, source) else _yaml(text, source)
-    )
+    if _looks_like_json(text, source):
+        return parse_json(text, source=source)
+    return _mapping(_yaml(text, source), text, source)
+
+
+def parse_json(text: str, *, source: str) -> dict[str, Any]:
+    """Parse a JSON mapping; faults of the text name their line."""
+    return _mapping(_json(text, source), text, source)
+
+
+def _mapping(data: Any, text: str, source: str) -> dict[str, Any]:  # noqa: ANN401
+    """Return the data if it is a mapping whose text can be encoded."""
     if not isinstance(data, dict):
         what = "nothing" if data is None else f"a {type(data).__name__}"
         fault = Fault("", f"expected a mapping with a `schema` key, got {what}")
@@ -88,6 +98,9 @@ def _json(text: str, source: str) -> Any:  # noqa: ANN401 - plain data
         raise FormatError([fault], source=source) from error
     except RecursionError as error:
         raise FormatError([Fault("", "nested too deeply")], source=source) from error
+    except _NoNumberError as error:
+        fault = Fault(f"line {_constant_line(text)}", f"not JSON: {error}")
+        raise FormatError([fault], source=source) from error
     except ValueError as error:
         raise FormatError([Fault("", f"not JSON: {error}")], source=source) from error
 
@@ -103,8 +116,19 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
+class _NoNumberError(ValueError):
+    """A constant that Python reads as a number and JSON does not know."""
+
+
 def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise _NoNumberError(f"{text} is no number")
+
+
+def _constant_line(text: str) -> int:
+    """Line of the first NaN or Infinity outside a string."""
+    tokens = re.finditer(r'"(?:[^"\\]|\\.)*"|NaN|Infinity', text)
+    places = (token.start() for token in tokens if token.group()[0] != '"')
+    return text.count("\n", 0, next(places, 0)) + 1
 
 
 def _yaml(text: str, source: str) -> Any:  # noqa: ANN401 - plain data
