@@ -51,9 +51,12 @@ class Piece:
         If true, the node may be moved to any device that its heart may run on.
     apart : bool
         If true, the node merges with nothing.
+    sort : str
+        Only nodes of one sort merge.
     """
 
     weights: Weights
+    sort: str = ""
     tie: str | None = None
     free: bool = True
     apart: bool = False
@@ -89,6 +92,7 @@ class _Class:
     tie: str | None
     free: bool
     apart: bool
+    sort: str
     before: dict[int, None]
     readers: dict[int, None]
 
@@ -145,6 +149,7 @@ class _Merger:
                 tie=piece.tie,
                 free=piece.free,
                 apart=piece.apart,
+                sort=piece.sort,
                 before={self._place[other]: None for other in predecessors[name]},
                 readers={},
             )
@@ -201,7 +206,7 @@ class _Merger:
     def _join(self, node: int, reader: int) -> None:
         """Merge a class and its only reader if that costs no more than allowed."""
         first, second = self._classes[node], self._classes[reader]
-        if first.apart or second.apart:
+        if first.apart or second.apart or first.sort != second.sort:
             return
         total = _sum(first.total, second.total)
         if first.tie is not None and first.tie == second.tie:

@@ -16,9 +16,11 @@ from lpsched.network.costs import LayerCosts
 __all__ = [
     "DeltaTicks",
     "LayerTicks",
+    "Rounder",
     "Rounding",
     "Scale",
     "Ticks",
+    "chosen_tick",
     "shares",
     "ticks_of",
 ]
@@ -132,8 +134,8 @@ def ticks_of(
     """
     times = [t for c in costs.values() for t in _times(c)]
     sizes = [s for c in costs.values() for s in _sizes(c)]
-    time = _Rounder(model.tick or _chosen_tick(times), model.rounding, model.least)
-    size = _Rounder(model.size_tick or _chosen_tick(sizes), model.rounding, 0)
+    time = Rounder(model.tick or chosen_tick(times), model.rounding, model.least)
+    size = Rounder(model.size_tick or chosen_tick(sizes), model.rounding, 0)
     found = {
         name: LayerTicks(
             forward=time.amount(c.forward),
@@ -166,7 +168,7 @@ def _sizes(costs: LayerCosts) -> Iterable[Fraction]:
         yield from (costs.memory.forward, abs(costs.memory.input_grad))
 
 
-def _deltas(costs: LayerCosts, size: _Rounder) -> DeltaTicks | None:
+def _deltas(costs: LayerCosts, size: Rounder) -> DeltaTicks | None:
     """Round what is taken and what is given back alike."""
     if costs.memory is None:
         return None
@@ -177,7 +179,8 @@ def _deltas(costs: LayerCosts, size: _Rounder) -> DeltaTicks | None:
     )
 
 
-def _chosen_tick(amounts: Iterable[Amount]) -> Fraction:
+def chosen_tick(amounts: Iterable[Amount]) -> Fraction:
+    """Choose a tick: see `ticks_of`."""
     values = [v for a in amounts for v in _numbers(a)]
     total = sum(values)
     tick = Fraction(1)
@@ -196,7 +199,7 @@ def _numbers(amount: Amount) -> Iterable[Fraction]:
     return amount.values() if isinstance(amount, Mapping) else (amount,)
 
 
-class _Rounder:
+class Rounder:
     """Rounds by one rule and keeps account of the error."""
 
     def __init__(self, tick: Fraction, rule: RoundingRule, least: int) -> None:
