@@ -105,6 +105,29 @@ def test_an_onnx_model_becomes_a_network(
     assert len(load_network(target).layers) == 1
 
 
+def test_a_workload_of_tasks_becomes_a_graph(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Two tied tasks of 3 and a free one of 4 on two accelerators: 6."""
+    node = {"supportedOnFpga": 1, "cpuLatency": 1, "isBackwardNode": 0, "size": 0}
+    nodes = [
+        {**node, "id": 0, "fpgaLatency": 3, "colorClass": 0},
+        {**node, "id": 1, "fpgaLatency": 3, "colorClass": 0},
+        {**node, "id": 2, "fpgaLatency": 4},
+    ]
+    edges = [{"sourceId": i, "destId": i + 1, "cost": 0.5} for i in range(2)]
+    head = {"maxSizePerFPGA": 1, "maxFPGAs": 2, "maxCPUs": 0}
+    source, target = tmp_path / "work.json", tmp_path / "graph.json"
+    source.write_text(json.dumps({**head, "nodes": nodes, "edges": edges}))
+    argv = ["import", str(source), "--from", "dnn-partitioning", "-o", str(target)]
+    for more, ops in (([], 3), (["--coarsen"], 2)):
+        assert main([*argv, *more]) == 0
+        assert f"a graph of {ops} ops on 2 devices" in capsys.readouterr().err
+        solve = ["solve", str(target), "--objective", "period", "--json"]
+        assert main(solve) == 0
+        assert json.loads(capsys.readouterr().out)["objective"]["period"] == 6
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

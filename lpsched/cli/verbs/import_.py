@@ -23,9 +23,11 @@ from lpsched.core.io import (
 )
 from lpsched.core.network import Network
 from lpsched.network.coarsen import coarsened, with_costs
+from lpsched.network.coarsen_graph import coarsened_graph
 from lpsched.network.readers import (
     BackwardSplit,
     Imported,
+    read_dnn_partitioning,
     read_onnx,
     read_pipedream,
 )
@@ -69,12 +71,19 @@ def _onnx(file: Path, wishes: Wishes) -> Imported[Network]:
     )
 
 
+def _dnn_partitioning(file: Path, _wishes: Wishes) -> Imported[Graph]:
+    return read_dnn_partitioning(read_text(file), source=str(file))
+
+
 _FORMATS: Mapping[str, Format] = {
     "pipedream": Format(
         read=_pipedream, options=frozenset({"--split-backward", "--coarsen"})
     ),
     "onnx": Format(
         read=_onnx, options=frozenset({"--coarsen", "--dims", "--unknown-zero"})
+    ),
+    "dnn-partitioning": Format(
+        read=_dnn_partitioning, options=frozenset({"--coarsen"})
     ),
 }
 
@@ -215,22 +224,31 @@ def _dims(text: str) -> dict[str, int]:
 def _coarse(
     imported: Imported[Network | Graph], epsilon: Fraction
 ) -> Imported[Network | Graph]:
-    """Merge layers, and say how many and at what cost."""
-    network = imported.document
-    if not isinstance(network, Network):
-        return imported
-    remarks = []
-    if any(layer.type is not None for layer in network.layers):
-        network = with_costs(network, CostModel(model="macs"))
+    """Merge layers or ops, and say how many and at what cost."""
+    document = imported.document
+    if isinstance(document, Graph):
+        return _coarse_graph(imported.remarks, document, epsilon)
+    remarks = list(imported.remarks)
+    if any(layer.type is not None for layer in document.layers):
+        document = with_costs(document, CostModel(model="macs"))
         remarks.append("times are MACs: a layer that is merged has no type any more")
-    found = coarsened(network, epsilon=epsilon)
-    counts = f"{len(network.layers)} layers to {len(found.network.layers)}"
-    hidden = f"{int(found.hidden)} {network.size_unit} of activations inside them"
+    found = coarsened(document, epsilon=epsilon)
+    counts = f"{len(document.layers)} layers to {len(found.network.layers)}"
+    hidden = f"{int(found.hidden)} {document.size_unit} of activations inside them"
     remarks += [
         f"coarsened: {counts}; {_bound(found.loss)}",
         f"{hidden} are not seen any more: no communication, no memory",
     ]
-    return Imported(document=found.network, remarks=(*imported.remarks, *remarks))
+    return Imported(document=found.network, remarks=tuple(remarks))
+
+
+def _coarse_graph(
+    remarks: tuple[str, ...], graph: Graph, epsilon: Fraction
+) -> Imported[Graph]:
+    found = coarsened_graph(graph, epsilon=epsilon)
+    counts = f"{len(graph.ops)} ops to {len(found.graph.ops)}"
+    told = f"coarsened: {counts}; {_bound(found.loss)}"
+    return Imported(document=found.graph, remarks=(*remarks, told))
 
 
 def _bound(loss: Fraction) -> str:
