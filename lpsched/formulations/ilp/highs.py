@@ -15,7 +15,10 @@ from highspy import HighsModelStatus, cb
 from lpsched.errors import SolverError
 from lpsched.formulations.ilp.solved import Solved, Watch
 
-__all__ = ["run_highs"]
+__all__ = ["Quiet", "make_quiet", "run_highs"]
+
+#: Relative difference at which two values of an objective are not the same.
+TOLERANCE = 1e-6
 
 #: Seconds that HiGHS gets to notice that it should stop.
 GRACE = 5.0
@@ -40,7 +43,7 @@ _FAILED = (
 )
 
 
-class _Quiet(highspy.Highs):
+class Quiet(highspy.Highs):
     """HiGHS without its banner.
 
     The constructor enables callbacks, which is the first call to write to stdout;
@@ -53,13 +56,13 @@ class _Quiet(highspy.Highs):
 
 
 #: HiGHS's own constructor has no types.
-_make_quiet: Callable[[], _Quiet] = _Quiet
+make_quiet: Callable[[], Quiet] = Quiet
 
 
 class _Run:
     """One run in a thread of its own, with the best seen so far at hand."""
 
-    def __init__(self, handle: _Quiet, watch: Watch) -> None:
+    def __init__(self, handle: Quiet, watch: Watch) -> None:
         self.handle = handle
         self.watch = watch
         self.values: np.ndarray[Any, Any] | None = None
@@ -130,7 +133,7 @@ def run_highs(
     SolverError
         HiGHS reports an error, or a status that says nothing.
     """
-    handle = _make_quiet()
+    handle = make_quiet()
     for option, value in (
         ("threads", 1),
         ("random_seed", seed),
@@ -153,10 +156,29 @@ def run_highs(
         return Solved(is_complete=False, values=seen, bound=_finite(run.dual))
     if run.failure is not None:
         raise SolverError(f"HiGHS failed: {run.failure}") from run.failure
+    if given and not _is_consistent(handle):
+        return run_highs(problem, watch, seed=seed, begin={})
     return _read(handle)
 
 
-def _read(handle: _Quiet) -> Solved:
+def _is_consistent(handle: Quiet) -> bool:
+    """Tell whether the values are those of the objective that HiGHS reports.
+
+    HiGHS 1.16, given values to start from, can prove the optimum and then hand back
+    the start instead of the optimal values.
+    """
+    info, values = handle.getInfo(), handle.getSolution().col_value
+    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return True
+    lp = handle.getLp()
+    seen = lp.offset_ + math.fsum(
+        c * x for c, x in zip(lp.col_cost_, values, strict=True)
+    )
+    reported = float(info.objective_function_value)
+    return abs(seen - reported) <= TOLERANCE * max(1.0, abs(reported))
+
+
+def _read(handle: Quiet) -> Solved:
     """Read a run's end from HiGHS itself."""
     status, info = handle.getModelStatus(), handle.getInfo()
     if status in _FAILED:

@@ -29,6 +29,7 @@ class _Life:
     first: int  # least value of birth
     last: int  # greatest value of birth
     longest: int  # longest life wanted
+    workers: frozenset[int]  # ops that need it while they run
 
 
 def add_memory(
@@ -60,7 +61,8 @@ def add_memory(
         To be at least the peak of every device, in units of `common_size`.
     cuts : bool
         Add, per device, that the memory held on average over a period is below the
-        limit: :math:`\sum size (b - a) \le T (memory - residents)`.
+        limit, :math:`\sum size (b - a) \le T (memory - residents)`, and that where
+        an op runs, what it reads and makes is alive.
     """
     unit = common_size(x.scope.at.graph)
     for p in x.scope.memory_devices:
@@ -72,7 +74,7 @@ def add_memory(
             rooms.append(("peak", pulp.lpSum([peak])))
         residents = _residents(x, p, unit)
         lives = list(_lives(x, p, unit))
-        for *name, held in _held(x, p, lives):
+        for *name, held in _held(x, p, lives, cuts=cuts):
             for what, room in rooms:
                 x.require(held + residents <= room, what, *name)
         for what, room in rooms:
@@ -153,6 +155,7 @@ def _life(x: Variables, p: int, number: int, unit: int) -> _Life:
         first=early,
         last=late + most,
         longest=longest,
+        workers=frozenset({u, *(arc.dst for arc in arcs)}),
     )
 
 
@@ -180,7 +183,9 @@ def longest_life(x: Variables, u: int, arc: Arc) -> int:
     return max(use, int(x.scope.transfer_times(arc).max(initial=0)), 0)
 
 
-def _held(x: Variables, p: int, lives: list[_Life]) -> Iterator[tuple[Any, ...]]:
+def _held(
+    x: Variables, p: int, lives: list[_Life], *, cuts: bool
+) -> Iterator[tuple[Any, ...]]:
     """Return what device p holds at each moment, after the words of its name."""
     scope, T = x.scope, x.scope.at.period
     for u, at_end in _moments(x, p):
@@ -197,7 +202,9 @@ def _held(x: Variables, p: int, lives: list[_Life]) -> Iterator[tuple[Any, ...]]
             since = moment - life.birth - (T - 1)
             x.require(T * begun >= since, "is_begun", life.id, *name)
             x.require(T * ended <= moment - life.death, "is_ended", life.id, *name)
-            x.require(ended <= begun, "in_order", life.id, *name)
+            at_work = not at_end and u in life.workers and scope.busy[u, p]
+            least = x.on[u, p] if cuts and at_work else 0
+            x.require(begun - ended >= least, "alive", life.id, *name)
             held.append(life.size * (begun - ended))
         yield (*name, pulp.lpSum(held))
 
