@@ -39,10 +39,10 @@ from lpsched.verify import verify
 SOLVERS = pytest.mark.parametrize("is_cbc", [False, True], ids=["highs", "cbc"])
 
 
-def chain(layers: int = 2, **fields: int) -> Graph:
-    """Build a training chain with transfers of 2 ticks and delays of at most 2."""
+def chain(layers: int = 2, *, devices: int = 2, delay_max: int = 2) -> Graph:
+    """Build a training chain with transfers of 2 ticks."""
     link = Link(latency=1, units_per_tick=4)
-    return training_chain(layers, link=link, **{"delay_max": 2, **fields})
+    return training_chain(layers, devices=devices, delay_max=delay_max, link=link)
 
 
 @SOLVERS
@@ -196,7 +196,7 @@ def test_a_run_that_does_not_stop_is_left_behind(
 
 def test_a_missing_cbc_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     cbc.cbc_path.cache_clear()
-    monkeypatch.setattr(cbc.shutil, "which", lambda _name: None)
+    monkeypatch.setattr("shutil.which", lambda _name: None)
     monkeypatch.setattr(pulp.PULP_CBC_CMD, "pulp_cbc_path", "no-such-cbc")
     with pytest.raises(SolverUnavailableError, match="CBC"):
         solve_at_period(
