@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -88,65 +88,70 @@ _FORMATS: Mapping[str, Format] = {
 }
 
 
+FileArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="The other tool's file.", show_default=False),
+]
+FromOption = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="FORMAT",
+        help=f"One of {', '.join(_FORMATS)}.",
+        show_default=False,
+    ),
+]
+SplitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--split-backward",
+        metavar="SHARE",
+        help="pipedream: share of a backward time that is I, from 0 to 1 (default"
+        " 0.5), or 'parameters': by the bytes that I and W write.",
+    ),
+]
+CoarsenOption = Annotated[
+    bool,
+    typer.Option(
+        "--coarsen",
+        help="Merge what costs nothing or must sit together: the least period stays"
+        " the same.",
+    ),
+]
+LossOption = Annotated[
+    str | None,
+    typer.Option(
+        "--coarsen-loss",
+        metavar="F",
+        help="Merge light layers too, as long as the least period grows by no more"
+        " than this share.",
+    ),
+]
+DimsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dims", metavar="NAME=N,...", help="onnx: numbers for open dimensions."
+    ),
+]
+UnknownOption = Annotated[
+    bool,
+    typer.Option(
+        "--unknown-zero",
+        help="onnx: take the cost of operators that are not known as zero.",
+    ),
+]
+
+
 def command(
     *,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="The other tool's file.", show_default=False
-        ),
-    ],
-    format_name: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="FORMAT",
-            help=f"One of {', '.join(_FORMATS)}.",
-            show_default=False,
-        ),
-    ],
+    file: FileArgument,
+    format_name: FromOption,
     output: OutputOption = None,
-    split_backward: Annotated[
-        str | None,
-        typer.Option(
-            "--split-backward",
-            metavar="SHARE",
-            help="pipedream: share of a backward time that is I, from 0 to 1"
-            " (default 0.5), or 'parameters': by the bytes that I and W write.",
-        ),
-    ] = None,
-    coarsen: Annotated[
-        bool,
-        typer.Option(
-            "--coarsen",
-            help="Merge what costs nothing or must sit together: the least period"
-            " stays the same.",
-        ),
-    ] = False,
-    coarsen_loss: Annotated[
-        str | None,
-        typer.Option(
-            "--coarsen-loss",
-            metavar="F",
-            help="Merge light layers too, as long as the least period grows by no more"
-            " than this share.",
-        ),
-    ] = None,
-    dims: Annotated[
-        str | None,
-        typer.Option(
-            "--dims",
-            metavar="NAME=N,...",
-            help="onnx: numbers for open dimensions.",
-        ),
-    ] = None,
-    unknown_zero: Annotated[
-        bool,
-        typer.Option(
-            "--unknown-zero",
-            help="onnx: take the cost of operators that are not known as zero.",
-        ),
-    ] = False,
+    split_backward: SplitOption = None,
+    coarsen: CoarsenOption = False,
+    coarsen_loss: LossOption = None,
+    dims: DimsOption = None,
+    unknown_zero: UnknownOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Read another tool's file and write a network or a graph.
@@ -154,43 +159,50 @@ def command(
     Without -o it goes to stdout. What was left out, assumed or rounded is told on
     stderr.
     """
-    chosen = _FORMATS.get(format_name)
-    if chosen is None:
-        expected = ", ".join(_FORMATS)
-        text = f"expected one of {expected}, got {format_name!r}"
-        raise typer.BadParameter(text, param_hint="--from")
-    given = {
+    said = {
         "--split-backward": split_backward is not None,
         "--coarsen": coarsen or coarsen_loss is not None,
         "--dims": dims is not None,
         "--unknown-zero": unknown_zero,
     }
-    for option in [name for name, said in given.items() if said]:
-        if option not in chosen.options:
-            text = f"does not go with --from {format_name}"
-            raise typer.BadParameter(text, param_hint=option)
+    chosen = _format(format_name, [option for option, given in said.items() if given])
     wishes = Wishes(
         split_backward=_split(split_backward or "0.5"),
         dims=_dims(dims or ""),
         unknown_zero=unknown_zero,
     )
+    epsilon = _share(coarsen_loss or "0", "--coarsen-loss")
     imported = chosen.read(file, wishes)
-    if given["--coarsen"]:
-        imported = _coarse(imported, _share(coarsen_loss or "0", "--coarsen-loss"))
-    document = imported.document
-    plain = (
-        network_to_document(document)
-        if isinstance(document, Network)
-        else graph_to_document(document)
-    )
+    if said["--coarsen"]:
+        imported = _coarse(imported, epsilon)
+    text = document_text(_plain(imported.document))
     if output is None:
-        print_text(document_text(plain))
+        print_text(text)
     else:
-        save_text(output, document_text(plain))
+        save_text(output, text)
     for remark in imported.remarks:
         note(f"{file.name}: {remark}", quiet=quiet)
     if output is not None:
-        note(f"{output}: {_summary(document)}", quiet=quiet)
+        note(f"{output}: {_summary(imported.document)}", quiet=quiet)
+
+
+def _format(name: str, options: list[str]) -> Format:
+    """Return a format by name; options that mean nothing to it are usage errors."""
+    chosen = _FORMATS.get(name)
+    if chosen is None:
+        text = f"expected one of {', '.join(_FORMATS)}, got {name!r}"
+        raise typer.BadParameter(text, param_hint="--from")
+    for option in options:
+        if option not in chosen.options:
+            text = f"does not go with --from {name}"
+            raise typer.BadParameter(text, param_hint=option)
+    return chosen
+
+
+def _plain(document: Network | Graph) -> dict[str, Any]:
+    if isinstance(document, Network):
+        return network_to_document(document)
+    return graph_to_document(document)
 
 
 def _split(text: str) -> BackwardSplit:

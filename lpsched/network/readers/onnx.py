@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import PurePath
 
@@ -87,20 +87,27 @@ def read_onnx(
     if unknown and not unknown_zero:
         text = f"{source}: operators whose cost is not known: {listed}"
         raise UnsupportedError(f"{text}; --unknown-zero takes it as zero")
+    imported = _imported(model, log)
+    zero = [f"operators whose cost is taken as zero: {listed}"] if unknown else []
+    return replace(imported, remarks=(*imported.remarks, *zero))
+
+
+def _imported(model: OnnxModel, log: FaultLog) -> Imported[Network]:
     writer = _Writer(model, log)
     layers = tuple(writer.layers())
     log.check()
     shapes = [value.shape for value in model.inputs]
+    name = PurePath(log.source).name
     network = Network(
-        name=network_name(source),
+        name=network_name(log.source),
         layers=layers,
         input=shapes[0] if len(shapes) == 1 and shapes[0] else None,
-        origin=f"ONNX model {PurePath(source).name}; the batch is part of its shapes",
+        origin=f"ONNX model {name}; the batch is part of its shapes",
     )
-    remarks = [f"{len(model.nodes)} nodes, {writer.num_parameters} parameters"]
-    remarks += [f"the open dimension {seen(n)} is taken as 1" for n in model.assumed]
-    if unknown:
-        remarks.append(f"operators whose cost is taken as zero: {listed}")
+    remarks = [
+        f"{len(model.nodes)} nodes, {writer.num_parameters} parameters",
+        *(f"the open dimension {seen(n)} is taken as 1" for n in model.assumed),
+    ]
     return Imported(document=network, remarks=tuple(remarks))
 
 
