@@ -14,10 +14,14 @@ from lpsched.errors import Fault, InstanceError, NoScheduleError, UnsupportedErr
 from lpsched.heuristics import METHODS
 from lpsched.solve.infeasible import explain_infeasible, impossible
 from lpsched.solve.params import Report, SolveParams
+from lpsched.solve.pipeline import is_pipeline, search_pipeline
 from lpsched.solve.search import Search, answer_with_claims
 from lpsched.solve.settle import settle_all
 
 __all__ = ["pin", "solve", "solve_by_method"]
+
+#: Share of the time that the period of a pipeline gets if there is more to minimise.
+PIPELINE_SHARE = 0.8
 
 
 def solve(
@@ -78,12 +82,23 @@ def _plain(graph: Graph, params: SolveParams) -> Answer:
 
 def _run(search: Search) -> bool:
     """Search; False if it is proved that there is no schedule."""
+    if is_pipeline(search.graph):
+        return _run_pipeline(search)
     bound = period_bound(search.graph)
     if "period" in search.params.objective:
         search.raise_bound("period", bound.value, bound.proof)
     if search.cap is not None and bound.value > search.cap:
         return False
     _start(search)
+    return settle_all(search)
+
+
+def _run_pipeline(search: Search) -> bool:
+    """Search a synchronous pipeline by its own means, then settle what is left."""
+    _offer_hint(search)
+    share = 1.0 if len(search.params.objective) == 1 else PIPELINE_SHARE
+    if not search_pipeline(search, seconds=share * search.remaining):
+        return False
     return settle_all(search)
 
 

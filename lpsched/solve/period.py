@@ -31,7 +31,7 @@ def settle_period(search: Search, *, seconds: float) -> bool:
         if not limited:
             return True
         seconds = max(0.0, seconds - share)
-    if search.proved("period"):
+    if search.proved("period") or search.period_searched:
         return True
     return _probe_upwards(search, seconds)
 

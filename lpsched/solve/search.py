@@ -55,6 +55,7 @@ class Search:
         self.proofs: dict[str, Proof] = {}
         self.stats: dict[str, object] = {}
         self.found_by = ""
+        self.period_searched = False  # a back end of its own has had its time
         self.exact: list[str] = []  # back ends that have searched
         self._report = report
         self._digest = graph_digest(graph)

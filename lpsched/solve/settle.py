@@ -37,7 +37,8 @@ def settle_all(search: Search) -> bool:
         idle = before[0] - search.remaining < SHORTEST_ROUND
         if idle and before[1:] == (search.bounds, search.best):
             break  # the back ends have nothing to add
-    _shorten(search)
+    if not search.period_searched:
+        _shorten(search)
     return True
 
 

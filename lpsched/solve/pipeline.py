@@ -1,0 +1,245 @@
+"""Synchronous pipelines: their own bounds, constructions and counting model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lpsched.analysis.chain import Chain, chain_of
+from lpsched.analysis.pipeline import Pipeline, Slot, pipeline_of
+from lpsched.analysis.synchronous import chain_bounds
+from lpsched.core.graph import Graph
+from lpsched.core.result import Proof, Status
+from lpsched.core.schedule import Schedule
+from lpsched.errors import NoScheduleError, UnsupportedError
+from lpsched.formulations.api import Limits
+from lpsched.heuristics.synchronous import SYNCHRONOUS_METHODS
+from lpsched.heuristics.synchronous.constructions import constructions
+from lpsched.heuristics.synchronous.orders import Orders
+from lpsched.heuristics.synchronous.scheduled import timed
+from lpsched.solve.search import Search
+
+__all__ = ["is_pipeline", "search_pipeline"]
+
+#: Share of the time that constructions may take if they do not meet the bound.
+_CONSTRUCTION_SHARE = 0.3
+
+#: The general models are not tried on pipelines of more ops.
+_MOST_OPS = 3_000
+
+#: Seconds of the first trial of a period; doubled when all trials were too short.
+_FIRST_TRIAL = 2.0
+
+
+def is_pipeline(graph: Graph) -> bool:
+    """Tell whether a graph is a synchronous pipeline on fixed stages."""
+    return _pipeline(graph) is not None
+
+
+def _pipeline(graph: Graph) -> Pipeline | None:
+    try:
+        return pipeline_of(graph)
+    except UnsupportedError:
+        return None
+
+
+def _chain(pipeline: Pipeline) -> Chain | None:
+    try:
+        return chain_of(pipeline)
+    except UnsupportedError:
+        return None
+
+
+def search_pipeline(search: Search, *, seconds: float) -> bool:
+    """Bound the period of a pipeline, construct schedules, and close what gap is left.
+
+    With a device for each stage: the bounds of `chain_bounds`, orders from
+    `constructions` until one meets them, then the counting model at periods between
+    (backends ``auto`` and ``cpsat``). The general models have nothing to add then. Else
+    the published methods alone. The makespan of an iteration is bounded likewise.
+
+    Parameters
+    ----------
+    search : Search
+        Its graph is a pipeline (`is_pipeline`).
+    seconds : float
+        How long to go on if nothing is proved.
+
+    Returns
+    -------
+    bool
+        False if it is proved that no schedule exists.
+    """
+    pipeline = pipeline_of(search.graph)
+    end = search.remaining - seconds
+    chain = _chain(pipeline)
+    search.period_searched = chain is not None or len(search.graph.ops) > _MOST_OPS
+    if chain is None:
+        _offer_methods(search)
+        return True
+    try:
+        _bound(search, chain)
+    except NoScheduleError:
+        return False
+    if "period" not in search.params.objective:
+        _offer_methods(search)
+        return True
+    bound = search.bounds["period"]
+    if search.cap is not None and bound > search.cap:
+        return False
+    search.report("period", "constructing schedules")
+    pause = search.remaining - _CONSTRUCTION_SHARE * (search.remaining - end)
+    for name, orders in constructions(pipeline, chain, bound, seed=search.params.seed):
+        _offer(search, pipeline, orders, name)
+        if search.proved("period") or search.stopped or search.remaining < pause:
+            break
+    if not search.proved("period") and search.params.backend in ("auto", "cpsat"):
+        _Closing(search, pipeline, chain).run(end)
+    return True
+
+
+def _bound(search: Search, chain: Chain) -> None:
+    """Raise the bounds of the period and of the makespan.
+
+    With flush they are one and the same; without, an iteration's makespan obeys the
+    bounds with flush all the same.
+    """
+    objectives = search.params.objective
+    if "period" in objectives:
+        best = chain_bounds(chain)[0]
+        search.raise_bound("period", best.value, best.proof)
+    if "makespan" in objectives:
+        best = chain_bounds(replace(chain, flush=True))[0]
+        search.raise_bound("makespan", best.value, best.proof)
+
+
+def _offer_methods(search: Search) -> None:
+    for method in SYNCHRONOUS_METHODS:
+        if search.stopped:
+            return
+        try:
+            search.offer(method.function(search.graph), by=method.name)
+        except (UnsupportedError, NoScheduleError):
+            continue  # it is for another placement, or needs more memory
+
+
+def _offer(search: Search, pipeline: Pipeline, orders: Orders, name: str) -> None:
+    """Offer what an order gives if it is shorter than the best and fits."""
+    try:
+        schedule = timed(pipeline, orders)
+    except NoScheduleError:
+        return
+    best = search.best_values.get("period")
+    first = search.params.objective[0] == "period"
+    if first and best is not None and schedule.period >= best:
+        return
+    if search.fits(schedule):
+        search.offer(schedule, by=name)
+
+
+@dataclass
+class _Closing:
+    """Trials of the counting model between what is refuted and what is found.
+
+    Attributes
+    ----------
+    high : int or None
+        Least period known to be possible for microbatches all alike: if they differ
+        the model can only refute.
+    """
+
+    search: Search
+    pipeline: Pipeline
+    chain: Chain
+    high: int | None = None
+
+    def run(self, end: float) -> None:
+        """Try periods until the bound is met, or until `end` seconds remain."""
+        from lpsched.formulations.pipeline import MAX_PAIRS  # noqa: PLC0415 - loads a solver
+
+        m = self.chain.microbatches
+        if self.chain.num_stages * m * m // 2 > MAX_PAIRS:
+            return
+        self.search.searched("cpsat")
+        budget = _FIRST_TRIAL
+        trials = [self._low()]
+        while self._is_open():
+            decided = False
+            for period in trials:
+                left = self.search.remaining - end
+                if left <= 0 or self.search.stopped:
+                    return
+                decided = self._try(period, min(budget, left))
+                if decided:
+                    break
+            if not decided:
+                budget *= 2
+            trials = list(self._trials())
+
+    def _is_open(self) -> bool:
+        return not self.search.proved("period") and self._low() != self.high
+
+    def _low(self) -> int:
+        return self.search.bounds["period"]
+
+    def _trials(self) -> Iterator[int]:
+        """The middle of what is open, then further out, then both of its ends."""
+        low, best = self._low(), self.search.best_values.get("period")
+        tops = [t for t in (best, self.high) if t is not None]
+        top = min(tops, default=2 * low) - 1
+        middle = (low + top) // 2
+        points = (middle, (low + middle) // 2, (middle + top) // 2, low, top)
+        yield from dict.fromkeys(points)
+
+    def _try(self, period: int, seconds: float) -> bool:
+        """Refute a period or find a schedule of it; False if time ran out."""
+        from lpsched.formulations.pipeline import solve_chain_at_period  # noqa: PLC0415
+
+        search = self.search
+        search.report("period", f"trying period {period}")
+        limits = Limits(
+            seconds=seconds, seed=search.params.seed, workers=search.params.workers
+        )
+        outcome = solve_chain_at_period(
+            self.chain,
+            period,
+            limits,
+            hint=self._hint(),
+            interrupt=search.interrupt,
+        )
+        if outcome.status is Status.INFEASIBLE:
+            certificate = {"solver": "cpsat", "refuted": period}
+            proof = Proof(kind="exhaustion", value=period + 1, certificate=certificate)
+            search.raise_bound("period", period + 1, proof)
+        elif outcome.orders is not None:
+            self.high = period
+            self._offer_orders(outcome.orders)
+        return outcome.status is not Status.UNKNOWN
+
+    def _offer_orders(self, orders: Sequence[Sequence[tuple[str, int]]]) -> None:
+        devices = self.pipeline.devices
+        slots = {
+            device: [Slot(kind, stage, m) for kind, m in order]
+            for stage, (device, order) in enumerate(zip(devices, orders, strict=True))
+        }
+        _offer(self.search, self.pipeline, slots, "counting")
+
+    def _hint(self) -> list[list[tuple[str, int]]] | None:
+        """Orders of the best schedule, stage by stage."""
+        best = self.search.best
+        return None if best is None else orders_in(self.pipeline, best)
+
+
+def orders_in(pipeline: Pipeline, schedule: Schedule) -> list[list[tuple[str, int]]]:
+    """Read each stage's order off a schedule, its microbatches numbered by start."""
+    found = []
+    for stage in range(pipeline.num_stages):
+        keys: list[tuple[int, int, int, str]] = []
+        for rank, kind in enumerate("FIW"):
+            starts: list[int] = []
+            for m in range(pipeline.microbatches):
+                op = pipeline.op(Slot(kind, stage, m))
+                starts.append(0 if op is None else schedule.ops[op].start)
+            keys += [(s, rank, m, kind) for m, s in enumerate(sorted(starts))]
+        found.append([(kind, m) for _, _, m, kind in sorted(keys)])
+    return found
