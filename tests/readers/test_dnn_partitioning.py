@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lpsched.core.graph import DeviceId, Graph, Link
+from lpsched.core.graph import Consumer, DeviceId, Graph, Link, OpId
 from lpsched.core.io import checked
 from lpsched.errors import FormatError
 from lpsched.network.coarsen_graph import coarsened_graph
@@ -275,6 +276,29 @@ def test_far_too_many_nodes_or_edges_are_refused() -> None:
     many = faults(document(*TWO, edges=(edge(0, 9),) * 60))
     assert len(many) == 51
     assert many[-1] == "and 10 faults more"
+
+
+def test_far_too_many_pairs_of_nodes_and_devices_are_refused() -> None:
+    nodes = [{**node(0), "id": i} for i in range(10_001)]
+    found = faults(document(*nodes, maxFPGAs=1000))
+    assert found == [
+        "nodes: more than 10,000,000 pairs of a node and a device: taken for a mistake"
+    ]
+
+
+def test_a_graph_that_flushes_or_waits_for_other_iterations_is_left_alone() -> None:
+    """Merging is proved for loads only: no flush, no delay, no lag."""
+    nodes = (node(0), node(1, fpgaLatency=0))
+    graph = read(document(*nodes, edges=(edge(0, 1),))).document
+    assert len(coarsened_graph(graph).groups) == 1
+    assert coarsened_graph(graph.replace(flush=True)).groups == ()
+    (tensor,) = graph.tensors
+    for use in (
+        Consumer(op=OpId("node1"), delay=1),
+        Consumer(op=OpId("node1"), lag=2),
+    ):
+        late = graph.replace(tensors=(replace(tensor, consumers=(use,)),))
+        assert coarsened_graph(late).groups == ()
 
 
 def test_edges_of_one_node_that_differ_count_as_the_greatest() -> None:

@@ -342,19 +342,51 @@ def test_products_of_operators_by_hand(
     assert list(custom(network, "n_y").products) == expected
 
 
-def test_attention_as_one_operator() -> None:
+@pytest.mark.parametrize("flat", ["heads apart", "heads in a row"])
+def test_attention_as_one_operator(flat: str) -> None:
     """Three inputs of 2 samples, 4 heads, 5 tokens, width 8; queries of 3 tokens."""
-    model = model_of(
-        [node("Attention", "q k v", "y")],
-        {"q": [2, 4, 3, 8], "k": [2, 4, 5, 8], "v": [2, 4, 5, 6]},
-        ["y"],
-    )
+    if flat == "heads apart":
+        made = node("Attention", "q k v", "y")
+        shapes = {"q": [2, 4, 3, 8], "k": [2, 4, 5, 8], "v": [2, 4, 5, 6]}
+    else:
+        made = node("Attention", "q k v", "y", q_num_heads=4, kv_num_heads=4)
+        shapes = {"q": [2, 3, 32], "k": [2, 5, 32], "v": [2, 5, 24]}
+    model = model_of([made], shapes, ["y"])
     del model.opset_import[:]
     model.opset_import.append(helper.make_opsetid("", 23))
     assert custom(read(model), "n_y").products == (
         Product(rows=3, inner=8, columns=5, count=8, weights=False),
         Product(rows=3, inner=5, columns=6, count=8, weights=False),
     )
+
+
+def test_an_equation_of_one_factor_multiplies_nothing() -> None:
+    made = node("Einsum", "x", "y", equation="ij->ji")
+    network = read(model_of([made], {"x": [2, 3]}, ["y"]))
+    assert custom(network, "n_y") == Custom(shape=(3, 2))
+
+
+def test_of_several_outputs_those_that_are_read_count() -> None:
+    """Split in three: the third is not read, the first two make one output of 8."""
+    nodes = [node("Split", "x", "a b c", axis=1), node("Add", "a b", "y")]
+    model = model_of(nodes, {"x": [2, 6]}, ["y"])
+    model.opset_import[0].version = 18
+    nodes[0].attribute.append(helper.make_attribute("num_outputs", 3))
+    model.graph.node[0].CopyFrom(nodes[0])
+    assert custom(read(model), "n_a").shape == (8,)
+
+
+def test_sparse_weights_count_what_they_hold() -> None:
+    values = helper.make_tensor("w", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0])
+    places = helper.make_tensor("i", TensorProto.INT64, [3], [0, 5, 7])
+    model = model_of([node("MatMul", "x w", "y")], {"x": [2, 4]}, ["y"])
+    sparse = helper.make_sparse_tensor(values, places, [4, 5])
+    model.graph.sparse_initializer.append(sparse)
+    shape = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 5])
+    model.graph.output[0].CopyFrom(shape)
+    kind = custom(read(model), "n_y")
+    assert kind.parameters == 3
+    assert kind.products == (Product(rows=2, inner=4, columns=5),)
 
 
 def test_unknown_operators_are_named_in_one_message() -> None:
@@ -449,14 +481,50 @@ def test_a_model_that_does_not_join_is_refused(
         read(model_of(nodes, {"x": [2, 3]}, ["y"]))
 
 
-def test_shapes_that_do_not_fit_are_told_at_their_node() -> None:
-    model = model_of(
-        [node("Conv", "x w", "y")], {"x": [2, 3]}, ["y"], [weight("w", 8, 3, 3, 3)]
-    )
+@pytest.mark.parametrize(
+    ("made", "dims", "message"),
+    [
+        (node("Conv", "x w", "y"), [2, 3], "its inputs do not fit the operator"),
+        (node("Gemm", "x w", "y"), [2, 3], "its inputs do not fit the operator"),
+        (node("MatMul", "x v", "y"), [2, 3], "its inputs do not fit the operator"),
+        (node("MatMul", "x", "y"), [2, 3], "its inputs do not fit the operator"),
+        (node("MatMul", "x -", "y"), [2, 3], "its input 1 is left out"),
+        (node("MatMul", "x e", "y"), [2, 3], "its inputs have no elements"),
+        (node("MatMul", "x u", "y"), [2, 3], "its inputs do not fit the operator"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_told_at_their_node(
+    made: onnx.NodeProto, dims: list[int], message: str
+) -> None:
+    """The output's shape is stated, so that inference cannot complain first."""
+    weights = [weight("w", 8, 3, 3, 3), weight("v", 4, 5), weight("e", 3, 0)]
+    model = model_of([made], {"x": dims}, ["y"], [*weights, weight("u")])
     shape = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 8])
     model.graph.output[0].CopyFrom(shape)
-    with pytest.raises(FormatError, match=r"n_y.*do not fit|cannot be inferred"):
+    with pytest.raises(FormatError) as caught:
         read(model)
+    assert f"node 'n_y' ({made.op_type}): {message}" in str(caught.value)
+
+
+def test_an_output_without_elements_is_refused() -> None:
+    model = model_of([node("Relu", "x", "y")], {"x": [2, 3]}, ["y"])
+    shape = helper.make_tensor_value_info("y", TensorProto.FLOAT, [0, 3])
+    model.graph.output[0].CopyFrom(shape)
+    with pytest.raises(FormatError, match=r"has no elements|cannot be inferred"):
+        read(model)
+
+
+def test_an_input_that_is_no_tensor_with_a_shape_is_refused() -> None:
+    model = model_of([node("Relu", "x", "y")], {"x": [2, 3]}, ["y"])
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(FormatError, match="input 'x': expected a tensor with a shape"):
+        read(model)
+
+
+def test_far_too_many_nodes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lpsched.network.readers.onnx_model.MAX_NODES", 3)
+    with pytest.raises(FormatError, match="more than 3 nodes: taken for a mistake"):
+        read(GOOD)
 
 
 def test_onnx_is_loaded_only_to_read_a_model() -> None:
