@@ -7,7 +7,7 @@ measures; the tests hold the two against each other.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -16,15 +16,18 @@ from lpsched.core.measures import Measures
 from lpsched.core.schedule import Schedule
 
 __all__ = [
+    "Copy",
     "bubble_to_work",
+    "copies",
     "device_loads",
+    "level_curve",
     "measure",
     "memory_curve",
     "stash_depth",
 ]
 
 
-class _Life(NamedTuple):
+class Copy(NamedTuple):
     """Iteration 0's copy of `tensor` on `device`: alive from birth up to death."""
 
     tensor: Tensor
@@ -54,7 +57,7 @@ def measure(graph: Graph, schedule: Schedule) -> Measures:
         places[op.id].start + graph.duration(op.id, places[op.id].device)
         for op in graph.ops
     ]
-    lives = _lives(graph, schedule)
+    lives = copies(graph, schedule)
     idle = sum(period - load for load in loads.values())
     return Measures(
         period=period,
@@ -107,7 +110,7 @@ def memory_curve(
         The level from each phase to the next one listed (the last: to the end of
         the period), residents included; begins at phase 0 and lists changes only.
     """
-    lives = [life for life in _lives(graph, schedule) if life.device == device]
+    lives = [life for life in copies(graph, schedule) if life.device == device]
     return _curve(graph, schedule, device, lives)
 
 
@@ -123,14 +126,18 @@ def stash_depth(
     """
     return {
         (life.tensor.id, life.device): -((life.birth - life.death) // schedule.period)
-        for life in _lives(graph, schedule)
+        for life in copies(graph, schedule)
     }
 
 
-def _lives(graph: Graph, schedule: Schedule) -> list[_Life]:
-    """Every copy: on the producer's device first, then where it is sent."""
+def copies(graph: Graph, schedule: Schedule) -> list[Copy]:
+    """List every copy: on the producer's device first, then where it is sent.
+
+    Births and deaths in ticks, as rule 6 of formats.md has them; ops without a device
+    make none.
+    """
     period, places = schedule.period, schedule.ops
-    found: list[_Life] = []
+    found: list[Copy] = []
     for tensor in graph.tensors:
         made = places[tensor.producer]
         if made.device is None:
@@ -148,38 +155,50 @@ def _lives(graph: Graph, schedule: Schedule) -> list[_Life]:
             if d != made.device
         }
         last = max([done, *needed[made.device], *sent.values()])
-        found.append(_Life(tensor, made.device, made.start, last))
+        found.append(Copy(tensor, made.device, made.start, last))
         found += [
-            _Life(tensor, d, done, max(arrived, *needed[d]))
+            Copy(tensor, d, done, max(arrived, *needed[d]))
             for d, arrived in sent.items()
         ]
     return found
 
 
-def _by_device(graph: Graph, lives: list[_Life]) -> dict[DeviceId, list[_Life]]:
-    by_device: dict[DeviceId, list[_Life]] = {d: [] for d in graph.device_ids}
+def _by_device(graph: Graph, lives: list[Copy]) -> dict[DeviceId, list[Copy]]:
+    by_device: dict[DeviceId, list[Copy]] = {d: [] for d in graph.device_ids}
     for life in lives:
         by_device[life.device].append(life)
     return by_device
 
 
 def _curve(
-    graph: Graph, schedule: Schedule, device: DeviceId, lives: list[_Life]
+    graph: Graph, schedule: Schedule, device: DeviceId, lives: list[Copy]
 ) -> list[tuple[int, int]]:
-    r"""Level at each phase where it changes.
+    spans = [(birth, death, tensor.size) for tensor, _, birth, death in lives]
+    resident = _resident(graph, schedule, device)
+    return level_curve(schedule.period, spans, resident)
 
-    A copy alive in :math:`[b, d)` is alive at phase 0 in each iteration n with
-    :math:`b + nT \le 0 < d + nT`, and these are
-    :math:`\lfloor -b/T \rfloor - \lfloor -d/T \rfloor` iterations. From
-    there one more begins at phase b mod T, one ends at d mod T.
+
+def level_curve(
+    period: int, spans: Iterable[tuple[int, int, int]], level: int = 0
+) -> list[tuple[int, int]]:
+    r"""Level at each phase where it changes, the first one phase 0.
+
+    Parameters
+    ----------
+    spans : iterable of (birth, death, units)
+        Iteration 0's copies; iteration n's live n periods later. A copy alive in
+        :math:`[b, d)` is alive at phase 0 in each iteration n with
+        :math:`b + nT \le 0 < d + nT`, and these are
+        :math:`\lfloor -b/T \rfloor - \lfloor -d/T \rfloor` iterations. From there
+        one more begins at phase b mod T, one ends at d mod T.
+    level : int
+        What is there at all times.
     """
-    period = schedule.period
-    level = _resident(graph, schedule, device)
     steps: Counter[int] = Counter()
-    for tensor, _, birth, death in lives:
-        level += tensor.size * ((-birth) // period - (-death) // period)
-        steps[birth % period] += tensor.size
-        steps[death % period] -= tensor.size
+    for birth, death, units in spans:
+        level += units * ((-birth) // period - (-death) // period)
+        steps[birth % period] += units
+        steps[death % period] -= units
     steps.pop(0, None)  # counted in the level at phase 0
     curve = [(0, level)]
     for phase in sorted(steps):
