@@ -9,19 +9,19 @@ from typing import Literal
 from lpsched.core.graph import DelayName, Graph
 from lpsched.errors import Fault, InstanceError
 
-__all__ = ["fix_delays"]
+__all__ = ["delay_values", "fix_delays"]
 
 
-def fix_delays(
+def delay_values(
     graph: Graph, values: Mapping[DelayName, int] | Literal["min", "max"] = "min"
-) -> Graph:
-    """Return the graph with every named delay replaced by an integer.
+) -> dict[DelayName, int]:
+    """Choose a value for every named delay, in iterations.
 
     Parameters
     ----------
     values : mapping, "min" or "max"
-        A value for every named delay, in iterations (a schedule's ``delays``), or
-        each delay's own least or greatest.
+        A value for every named delay (a schedule's ``delays``), or each delay's own
+        least or greatest.
 
     Raises
     ------
@@ -40,6 +40,17 @@ def fix_delays(
     faults = [*_faults(graph, chosen)]
     if faults:
         raise InstanceError(faults)
+    return chosen
+
+
+def fix_delays(
+    graph: Graph, values: Mapping[DelayName, int] | Literal["min", "max"] = "min"
+) -> Graph:
+    """Return the graph with every named delay replaced by an integer.
+
+    Values and errors as in `delay_values`.
+    """
+    chosen = delay_values(graph, values)
 
     def fixed(delay: int | DelayName) -> int:
         return delay if isinstance(delay, int) else chosen[delay]
