@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lpsched.analysis.bounds import period_bound
 from lpsched.core.graph import Graph
-from lpsched.formulations import ilp
 from lpsched.formulations.api import Request
 
 __all__ = ["model_text"]
@@ -30,5 +28,8 @@ def model_text(
         ``communication``, ``staleness``, ``peak_memory`` or ``makespan``; default:
         none, any schedule will do.
     """
+    from lpsched.analysis.bounds import period_bound  # noqa: PLC0415 - loads solvers
+    from lpsched.formulations import ilp  # noqa: PLC0415 - loads solvers
+
     at = period if period is not None else period_bound(graph).value
     return ilp.model_text(Request(graph=graph, period=at, minimise=minimise), kind)
