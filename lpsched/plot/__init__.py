@@ -2,5 +2,15 @@
 
 from lpsched.plot.bars import Bar, bars
 from lpsched.plot.gantt import SUFFIXES, check_output, draw
+from lpsched.plot.graph import GRAPH_SUFFIXES, check_graph_output, draw_graph
 
-__all__ = ["SUFFIXES", "Bar", "bars", "check_output", "draw"]
+__all__ = [
+    "GRAPH_SUFFIXES",
+    "SUFFIXES",
+    "Bar",
+    "bars",
+    "check_graph_output",
+    "check_output",
+    "draw",
+    "draw_graph",
+]
