@@ -14,7 +14,7 @@ from pathlib import Path
 import pulp
 
 from lpsched.errors import SolverError, SolverUnavailableError
-from lpsched.formulations.ilp.solved import Solved, Watch
+from lpsched.formulations.ilp.solved import INTEGRALITY, Solved, Watch
 
 __all__ = ["cbc_path", "run_cbc"]
 
@@ -74,6 +74,7 @@ def run_cbc(problem: pulp.LpProblem, watch: Watch, *, seed: int) -> Solved:
         command = [
             *(path, str(model), "-timeMode", "elapsed", "-sec", f"{watch.seconds:.3f}"),
             *("-ratio", "0", "-allow", "0.5", "-randomCbcSeed", str(seed)),
+            *("-integerTolerance", str(INTEGRALITY)),
             *("-solve", "-printingOptions", "all", "-solution", str(solution)),
         ]
         with log.open("w") as out:

@@ -23,9 +23,8 @@ from lpsched.formulations.ilp.solved import Solved, Watch
 
 __all__ = ["model_text", "solve_at_period", "write_model"]
 
-#: Longest period, in units of time. Solvers hold rows to 1e-6 or so, and a number of
-#: laps that is off by that, times the period, must stay well below one unit.
-LONGEST_PERIOD = 100_000
+#: Longest period, in units of time, that floating point may decide (`INTEGRALITY`).
+LONGEST_PERIOD = 1_000_000
 
 #: What floating point may add to a bound, per unit of it.
 BOUND_TOLERANCE = 1e-6
