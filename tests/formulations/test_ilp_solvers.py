@@ -162,6 +162,33 @@ def test_a_bound_above_the_value_is_an_error_that_keeps_the_model(
     assert "Subject To" in (caught.value.model or "")
 
 
+def test_values_above_the_bound_are_not_called_optimal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lies(model: pulp.LpProblem, watch: Watch, **options: object) -> Solved:
+        honest = highs.run_highs(model, watch, seed=0, begin={})
+        assert options
+        return dataclasses.replace(honest, bound=-4.0)
+
+    monkeypatch.setattr(solve, "run_highs", lies)
+    request = Request(graph=chain(), period=11, minimise="makespan")
+    with pytest.raises(SolverError, match="called optimal"):
+        solve_at_period(request, Limits())
+
+
+@pytest.mark.parametrize(
+    ("seed", "objective"), [(191, "communication"), (389, "staleness")]
+)
+def test_a_start_is_not_handed_back_for_the_optimum(seed: int, objective: str) -> None:
+    """HiGHS 1.16 proves these at once, yet returns the values it was given."""
+    graph, hint = random_case(seed, max_ops=5)
+    request = Request(graph=graph, period=hint.period, minimise=objective, hint=hint)
+    outcome = solve_at_period(request, Limits())
+    assert outcome.schedule is not None
+    assert outcome.bound == getattr(measure(graph, outcome.schedule), objective) == 0
+    assert getattr(measure(graph, hint), objective) > 0
+
+
 def test_what_is_not_integral_is_an_error() -> None:
     assert round_integer(2.9999999, "k") == 3
     with pytest.raises(SolverError, match=r"k = 2\.9 is not"):

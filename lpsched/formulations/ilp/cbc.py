@@ -14,7 +14,7 @@ from pathlib import Path
 import pulp
 
 from lpsched.errors import SolverError, SolverUnavailableError
-from lpsched.formulations.ilp.solved import INTEGRALITY, Solved, Watch
+from lpsched.formulations.ilp.solved import ABSOLUTE_GAP, INTEGRALITY, Solved, Watch
 
 __all__ = ["cbc_path", "run_cbc"]
 
@@ -73,7 +73,7 @@ def run_cbc(problem: pulp.LpProblem, watch: Watch, *, seed: int) -> Solved:
         _, variables, rows, _ = problem.writeMPS(str(model), rename=1)
         command = [
             *(path, str(model), "-timeMode", "elapsed", "-sec", f"{watch.seconds:.3f}"),
-            *("-ratio", "0", "-allow", "0.5", "-randomCbcSeed", str(seed)),
+            *("-ratio", "0", "-allow", str(ABSOLUTE_GAP), "-randomCbcSeed", str(seed)),
             *("-integerTolerance", str(INTEGRALITY)),
             *("-solve", "-printingOptions", "all", "-solution", str(solution)),
         ]

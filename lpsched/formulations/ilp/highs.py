@@ -13,7 +13,7 @@ import pulp
 from highspy import HighsModelStatus, cb
 
 from lpsched.errors import SolverError
-from lpsched.formulations.ilp.solved import INTEGRALITY, Solved, Watch
+from lpsched.formulations.ilp.solved import ABSOLUTE_GAP, INTEGRALITY, Solved, Watch
 
 __all__ = ["Quiet", "make_quiet", "run_highs"]
 
@@ -140,7 +140,7 @@ def run_highs(
         ("time_limit", watch.seconds),
         ("mip_feasibility_tolerance", INTEGRALITY),
         ("mip_rel_gap", 0.0),
-        ("mip_abs_gap", 0.5),
+        ("mip_abs_gap", ABSOLUTE_GAP),
     ):
         handle.setOptionValue(option, value)
     problem.solverModel = handle

@@ -19,7 +19,7 @@ from lpsched.formulations.ilp.cbc import run_cbc
 from lpsched.formulations.ilp.extract import extract, figure_value
 from lpsched.formulations.ilp.highs import run_highs
 from lpsched.formulations.ilp.hint import starting_point
-from lpsched.formulations.ilp.solved import Solved, Watch
+from lpsched.formulations.ilp.solved import ABSOLUTE_GAP, Solved, Watch
 
 __all__ = ["model_text", "solve_at_period", "write_model"]
 
@@ -174,7 +174,7 @@ def _read(model: Model, solved: Solved) -> tuple[Status, Schedule | None, int | 
     Raises
     ------
     SolverError
-        The bound lies above the value.
+        The bound lies above the value, or not at it although it is called optimal.
     """
     if solved.values is None:
         if solved.is_complete:
@@ -184,9 +184,24 @@ def _read(model: Model, solved: Solved) -> tuple[Status, Schedule | None, int | 
     if model.objective is None:
         return Status.OPTIMAL, schedule, None
     value = figure_value(model, solved.values)
-    bound = value if solved.is_complete else _bound(model, solved.bound)
+    bound = _bound(model, solved.bound)
     if bound is not None and bound > value:
         name = model.scope.request.minimise
         raise SolverError(f"a bound of {bound} on {name}, and a value of {value}")
+    if solved.is_complete:
+        _check_optimal(model, value, solved.bound)
+        bound = value
     status = Status.OPTIMAL if bound == value else Status.FEASIBLE
     return status, schedule, bound
+
+
+def _check_optimal(model: Model, value: int, bound: float | None) -> None:
+    """Refuse values called optimal that lie above the solver's own bound."""
+    if bound is None:
+        return
+    tolerance = BOUND_TOLERANCE * max(1.0, abs(bound))
+    if value / model.unit - bound > ABSOLUTE_GAP + tolerance:
+        name = model.scope.request.minimise
+        raise SolverError(
+            f"{name} {value} is called optimal, with a bound of {bound * model.unit}"
+        )

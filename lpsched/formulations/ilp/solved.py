@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["INTEGRALITY", "Solved", "Watch"]
+__all__ = ["ABSOLUTE_GAP", "INTEGRALITY", "Solved", "Watch"]
 
 #: How far from an integer solvers may leave an integer variable. A number of laps
 #: that is off by this, times the period, must stay well below one unit of time.
 INTEGRALITY = 1e-9
+
+#: Solvers may stop with their bound this close: objectives here are integers.
+ABSOLUTE_GAP = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
