@@ -90,8 +90,8 @@ def test_a_needlessly_long_period_is_told() -> None:
     found = explain(graph, _schedule(graph, 12, F=(D0, 0), W=(D1, 4)))
     assert found.binding.kind == "slack"
     assert found.binding.least_period == Fraction(9)
-    assert found.slack["W"] == Slack(earlier=0, later=3)
-    assert found.idle()["d0"]["nothing"] == 3
+    assert found.slack[OpId("W")] == Slack(earlier=0, later=3)
+    assert found.idle()[D0]["nothing"] == 3
 
 
 @pytest.mark.parametrize(("iterations", "total"), [(0, 0), (1, 8), (100, 899)])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
 from lpsched.cli.options import (
     DevicesOption,
     FileArgument,
@@ -46,6 +50,12 @@ def command(
         note(rounding_sentence(problem.rounding), quiet=quiet)
 
 
-def rounding_sentence(rounding: object) -> str:
-    """Say what rounding cost."""
-    return f"rounding: {rounding}"
+def rounding_sentence(rounding: Mapping[str, Any]) -> str:
+    """Say what a tick is and what rounding to ticks cost."""
+    parts = []
+    for name in ("time", "size"):
+        scale = rounding[name]
+        lost = Fraction(scale["greatest_error"])
+        error = f"rounded by at most {lost} {scale['unit']}" if lost else "exact"
+        parts.append(f"{name}: 1 tick = {scale['tick']} {scale['unit']}, {error}")
+    return "; ".join(parts)

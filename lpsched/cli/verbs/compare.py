@@ -37,6 +37,7 @@ from lpsched.cli.output import (
 )
 from lpsched.cli.problem import Problem, load_problem
 from lpsched.cli.running import run
+from lpsched.cli.verbs.build import rounding_sentence
 from lpsched.plot import check_output, draw
 from lpsched.solve import (
     DEFAULT_METHODS,
@@ -173,7 +174,7 @@ def _show(
         if row.reason is not None:
             note(f"{row.method} on {row.devices}: {row.reason}", quiet=manner.quiet)
     if problems[0].rounding is not None and manner.verbose:
-        note(f"rounding: {problems[0].rounding}")
+        note(rounding_sentence(problems[0].rounding))
 
 
 def _cells(row: Row) -> list[str]:

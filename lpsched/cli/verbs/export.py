@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -54,6 +54,6 @@ def command(
             param_hint="--objective",
         )
     graph = load_problem(file, one_count(devices)).graph
-    kind = "lp" if to == "lp" else "mps"
+    kind: Literal["lp", "mps"] = "lp" if to == "lp" else "mps"
     save_text(output, model_text(graph, kind, period=period, minimise=objective))
     note(f"{output} written", quiet=quiet)
