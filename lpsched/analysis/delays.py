@@ -37,7 +37,8 @@ def delay_values(
         chosen = {name: top for name, top in tops.items() if top is not None}
     else:
         chosen = dict(values)
-    faults = [*_faults(graph, chosen)]
+    missing = "has no maximum" if values == "max" else "needs a value"
+    faults = [*_faults(graph, chosen, missing)]
     if faults:
         raise InstanceError(faults)
     return chosen
@@ -72,14 +73,16 @@ def fix_delays(
     )
 
 
-def _faults(graph: Graph, chosen: Mapping[DelayName, int]) -> Iterator[Fault]:
+def _faults(
+    graph: Graph, chosen: Mapping[DelayName, int], missing: str
+) -> Iterator[Fault]:
     for name in chosen:
         if name not in graph.delays:
             yield Fault(f"delays.{name}", "the graph has no such delay")
     for name, delay in graph.delays.items():
         value = chosen.get(name)
         if value is None:
-            yield Fault(f"delays.{name}", "needs a value")
+            yield Fault(f"delays.{name}", missing)
         elif value < delay.min:
             yield Fault(f"delays.{name}", f"expected >= {delay.min}, got {value}")
         elif delay.max is not None and value > delay.max:

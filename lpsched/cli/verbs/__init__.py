@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from lpsched.cli.verbs import (
+    analyze,
     bound,
     build,
     compare,
@@ -28,6 +29,7 @@ def register(app: typer.Typer) -> None:
         build,
         verify,
         bound,
+        analyze,
         explain,
         plot,
         export,
