@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from lpsched.analysis.unfolding import unfold
 from lpsched.cli.exits import ExitCode, code_of_status
 from lpsched.cli.options import (
     DevicesOption,
@@ -38,11 +40,14 @@ from lpsched.cli.output import (
     save_text,
 )
 from lpsched.cli.problem import Problem, load_problem, load_schedule_file
+from lpsched.cli.rewrites import DelaysOption, UnfoldOption, chosen_delays, fixed
 from lpsched.cli.running import run
 from lpsched.core.answer import Answer
+from lpsched.core.graph import DelayName
 from lpsched.core.io import document_text, result_to_document, schedule_to_document
 from lpsched.core.result import relative_gap
 from lpsched.solve import Report, SolveParams, solve, solve_by_method
+from lpsched.solve.unfolded import solve_unfolded
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -81,6 +86,8 @@ def command(
     fix: Annotated[
         str | None, typer.Option("--fix", help="A schedule whose placements to keep.")
     ] = None,
+    unfold_by: UnfoldOption = None,
+    delays: DelaysOption = None,
     time_limit: LimitOption = 60.0,
     seed: SeedOption = 0,
     workers: WorkersOption = 1,
@@ -96,6 +103,10 @@ def command(
     """
     manner = Manner(json=json, quiet=quiet, verbose=verbose, progress=not no_progress)
     problem = load_problem(file, one_count(devices))
+    plain, values = problem.graph, {}
+    if unfold_by is not None or delays is not None:
+        values = chosen_delays(plain, delays)
+        problem = _unfolded(problem, values, unfold_by or 1)
     slack = parse_slack(period_slack)
     params = SolveParams(
         objective=_objective(objective, problem),
@@ -113,6 +124,18 @@ def command(
     def work(report: Report, interrupt: threading.Event) -> Answer:
         if method is not None:
             return solve_by_method(problem.graph, method)
+        if unfold_by is not None:
+            found = solve_unfolded(
+                plain,
+                unfold_by,
+                params,
+                delays=values,
+                report=report,
+                interrupt=interrupt,
+            )
+            if found.folded is not None and unfold_by > 1:
+                note(_alike(found.folded.period), quiet=quiet)
+            return found.answer
         return solve(problem.graph, params, report=report, interrupt=interrupt)
 
     answer, interrupted = run(work, manner, title=problem.graph.name)
@@ -123,6 +146,25 @@ def command(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if method is None:
         raise typer.Exit(code_of_status(str(answer.result.status)))
+
+
+def _unfolded(
+    problem: Problem, delays: Mapping[DelayName, int], iterations: int
+) -> Problem:
+    """Fix the delays and put several iterations in a block; its cap grows with it."""
+    cap = problem.max_period
+    return replace(
+        problem,
+        graph=unfold(fixed(problem.graph, delays), iterations),
+        max_period=None if cap is None else cap * iterations,
+    )
+
+
+def _alike(period: int) -> str:
+    return (
+        f"all iterations run alike, each {number(period)} after the one before: the"
+        " graph itself has a schedule of this period"
+    )
 
 
 def _is_cbc(name: str) -> bool:
@@ -178,6 +220,9 @@ def _show(answer: Answer, problem: Problem, manner: Manner) -> None:
             gap = percent(relative_gap(value, bound), 2) if bound is not None else "–"
             kind = proof.kind if proof is not None else "–"
             rows.append([name, number(value), number(bound), gap, kind])
+    per_iteration = result.objective.get("iteration_period")
+    if problem.graph.unfolding > 1 and per_iteration is not None:
+        rows.append(["iteration_period", str(per_iteration), "–", "–", "–"])
     columns = [
         ("objective", "left"),
         ("value", "right"),
