@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from lpsched.analysis.explain import CAUSES, Explanation, explain, total_time
+from lpsched.analysis.stashes import SORTS, Stash, stashes
 from lpsched.cli.options import JsonOption
 from lpsched.cli.output import number, percent, print_json, print_table, print_text
 from lpsched.cli.problem import load_schedule_file
@@ -32,14 +34,16 @@ def command(
     ] = 100,
     json: JsonOption = False,
 ) -> None:
-    """Say what binds the period, each op's slack, and why devices are idle."""
+    """Say what binds the period, each op's slack, why devices idle, what they keep."""
     answer = load_schedule_file(schedule)
     problem = graph_of(answer, graph, schedule)
     explanation = explain(problem, answer)
     total = total_time(answer.period, explanation.makespan, iterations)
+    kept = stashes(problem, answer)
     if json:
         document = explanation.document()
-        print_json({**document, "iterations": iterations, "total_time": total})
+        document |= {"iterations": iterations, "total_time": total}
+        print_json({**document, "stashes": [stash.document() for stash in kept]})
         return
     print_text(
         f"{problem.name}: period {number(answer.period)} {problem.time_unit}."
@@ -51,6 +55,7 @@ def command(
     )
     _show_idle(answer, explanation)
     _show_slack(problem, answer, explanation)
+    _show_stashes(problem, kept)
 
 
 def _show_idle(schedule: Schedule, explanation: Explanation) -> None:
@@ -95,3 +100,23 @@ def _show_slack(graph: Graph, schedule: Schedule, explanation: Explanation) -> N
         for op in graph.ops
     ]
     print_table(columns, rows, title="Slack of each op, all others fixed, in ticks")
+
+
+def _show_stashes(graph: Graph, kept: Sequence[Stash]) -> None:
+    """One row a layer and device: versions and size of each sort of values."""
+    sorts = [sort for sort in SORTS if any(stash.sort == sort for stash in kept)]
+    cells: dict[tuple[str, str], dict[str, Stash]] = {}
+    for stash in kept:
+        cells.setdefault((stash.layer, stash.device), {})[stash.sort] = stash
+    columns = [("layer", "left"), ("device", "left")]
+    for sort in sorts:
+        columns += [(sort, "right"), ("size", "right")]
+    rows = []
+    for (layer, device), found in cells.items():
+        row = [layer, device]
+        for sort in sorts:
+            cell = found.get(sort)
+            row += [f"{cell.versions}×", number(cell.size)] if cell else ["", ""]
+        rows.append(row)
+    title = f"Stashes: most versions held at once, and most {graph.size_unit}s"
+    print_table(columns, rows, title=title)
