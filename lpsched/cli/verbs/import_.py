@@ -28,6 +28,7 @@ from lpsched.network.readers import (
     BackwardSplit,
     Imported,
     read_dnn_partitioning,
+    read_graphml,
     read_onnx,
     read_pipedream,
 )
@@ -46,6 +47,7 @@ class Wishes:
     split_backward: BackwardSplit = _HALF
     dims: Mapping[str, int] = field(default_factory=dict)
     unknown_zero: bool = False
+    resources: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,12 @@ def _dnn_partitioning(file: Path, _wishes: Wishes) -> Imported[Graph]:
     return read_dnn_partitioning(read_text(file), source=str(file))
 
 
+def _graphml(file: Path, wishes: Wishes) -> Imported[Graph]:
+    path = wishes.resources
+    resources = None if path is None else read_text(path)
+    return read_graphml(read_text(file), source=str(file), resources=resources)
+
+
 _FORMATS: Mapping[str, Format] = {
     "pipedream": Format(
         read=_pipedream, options=frozenset({"--split-backward", "--coarsen"})
@@ -85,6 +93,7 @@ _FORMATS: Mapping[str, Format] = {
     "dnn-partitioning": Format(
         read=_dnn_partitioning, options=frozenset({"--coarsen"})
     ),
+    "graphml": Format(read=_graphml, options=frozenset({"--resources"})),
 }
 
 
@@ -141,6 +150,13 @@ UnknownOption = Annotated[
     ),
 ]
 
+ResourcesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--resources", metavar="XML", help="graphml: HatScheT's resource model."
+    ),
+]
+
 
 def command(
     *,
@@ -152,6 +168,7 @@ def command(
     coarsen_loss: LossOption = None,
     dims: DimsOption = None,
     unknown_zero: UnknownOption = False,
+    resources: ResourcesOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Read another tool's file and write a network or a graph.
@@ -164,12 +181,14 @@ def command(
         "--coarsen": coarsen or coarsen_loss is not None,
         "--dims": dims is not None,
         "--unknown-zero": unknown_zero,
+        "--resources": resources is not None,
     }
     chosen = _format(format_name, [option for option, given in said.items() if given])
     wishes = Wishes(
         split_backward=_split(split_backward or "0.5"),
         dims=_dims(dims or ""),
         unknown_zero=unknown_zero,
+        resources=resources,
     )
     epsilon = _share(coarsen_loss or "0", "--coarsen-loss")
     imported = chosen.read(file, wishes)

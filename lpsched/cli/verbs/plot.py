@@ -7,27 +7,42 @@ from typing import Annotated
 
 import typer
 
-from lpsched.cli.options import QuietOption
+from lpsched.cli.options import DevicesOption, QuietOption, one_count
 from lpsched.cli.output import note
-from lpsched.cli.problem import load_graph_file, load_schedule_file
-from lpsched.core.graph import Graph
+from lpsched.cli.problem import load_graph_file, load_problem, load_schedule_file
+from lpsched.cli.rewrites import fixed
+from lpsched.core.graph import Graph, OpId
+from lpsched.core.io import read_document
 from lpsched.core.schedule import Schedule
 from lpsched.errors import Fault, InstanceError, VerificationError
-from lpsched.plot import check_output, draw
+from lpsched.plot import check_graph_output, check_output, draw, draw_graph
 from lpsched.verify import verify
 
-__all__ = ["EXAMPLE", "command"]
+__all__ = ["EXAMPLE", "command", "graph_of", "is_schedule", "load_flow"]
 
 EXAMPLE = "lpsched plot best.json -o gantt.svg"
 
 
 def command(
-    schedule: Annotated[str, typer.Argument(metavar="SCHEDULE")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCHEDULE",
+            help="A schedule; or a graph, instance or network to draw as a graph.",
+        ),
+    ],
     *,
     output: Annotated[
         Path,
         typer.Option("-o", "--output", help="A .png, .svg, .pdf or .html to write."),
     ],
+    devices: DevicesOption = None,
+    dataflow: Annotated[
+        bool,
+        typer.Option(
+            "--dataflow", help="Draw the schedule's graph with its delays and laps."
+        ),
+    ] = False,
     graph: Annotated[
         str | None,
         typer.Option("--graph", help="A graph file, instead of the one inside."),
@@ -40,12 +55,20 @@ def command(
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Draw a schedule as a Gantt chart: one lane a device, one period or more."""
-    check_output(output)
-    answer = load_schedule_file(schedule)
-    problem = graph_of(answer, graph, schedule)
-    name = answer.result.method if answer.result else answer.graph
-    draw([(name, problem, answer)], output, iterations=iterations)
+    """Draw a schedule as a Gantt chart, or a graph with its delays (and laps).
+
+    The chart has one lane a device, one period or more.
+    """
+    as_graph = dataflow or not is_schedule(file)
+    (check_graph_output if as_graph else check_output)(output)
+    if as_graph:
+        drawn, laps = load_flow(file, one_count(devices), override=graph)
+        draw_graph(drawn, output, laps=laps)
+    else:
+        answer = load_schedule_file(file)
+        problem = graph_of(answer, graph, file)
+        name = answer.result.method if answer.result else answer.graph
+        draw([(name, problem, answer)], output, iterations=iterations)
     note(f"{output} written", quiet=quiet)
 
 
@@ -61,3 +84,28 @@ def graph_of(schedule: Schedule, override: str | None, source: str) -> Graph:
     if violations:
         raise VerificationError(violations)
     return graph
+
+
+def is_schedule(file: str) -> bool:
+    """Tell whether a file says that it is a schedule."""
+    path = Path(file)
+    return path.exists() and read_document(path).get("schema") == "lpsched/schedule/1"
+
+
+def load_flow(
+    file: str, devices: int | None, *, override: str | None = None
+) -> tuple[Graph, dict[OpId, int] | None]:
+    """Read a graph to show; of a schedule its graph, delays as it has them, and laps.
+
+    The least lap is 0.
+    """
+    if not is_schedule(file):
+        return load_problem(file, devices).graph, None
+    answer = load_schedule_file(file)
+    graph = graph_of(answer, override, file)
+    laps = {op.id: answer.lap(op.id) for op in graph.ops}
+    least = min(laps.values(), default=0)
+    return (
+        fixed(graph, answer.delays),
+        {op: lap - least for op, lap in laps.items()},
+    )
