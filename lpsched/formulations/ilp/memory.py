@@ -130,7 +130,7 @@ def _life(x: Variables, p: int, number: int, unit: int) -> _Life:
     end = x.start[u] + x.duration(u)
     name = tensor.id, at.device_id(p)
     early, late = int(scope.early[u]), int(scope.late[u])
-    most = int(at.most_durations()[u])
+    most = int(scope.most[u])
     longest = max([most, *(longest_life(x, u, arc) for arc in arcs)])
     death = x.real(early, late + most + longest, "death", *name)
     x.require(death >= end, "made", *name)
@@ -142,10 +142,10 @@ def _life(x: Variables, p: int, number: int, unit: int) -> _Life:
             x.require(death >= use - off, "used", *name, str(i))
         if u != v and at.allowed[v, :-1].any():
             if at.allowed[u, p]:
-                leaving = end + x.transfer_out_of(p, arc)
+                leaving = end + x.transfer(arc, out_of=p)
                 x.require(death >= leaving, "sent", *name, str(i))
             if at.allowed[v, p]:
-                arrival = end + x.transfer_into(p, arc)
+                arrival = end + x.transfer(arc, into=p)
                 x.require(death >= arrival, "arrives", *name, str(i))
     return _Life(
         id=tensor.id,
@@ -169,18 +169,12 @@ def longest_life(x: Variables, u: int, arc: Arc) -> int:
     of a use thus leaves nothing to obey when v is elsewhere, as the end of u has a
     row of its own.
     """
-    at = x.scope.at
-    most, least = at.most_durations(), at.least_durations()
-    delay = arc.high or 0
+    scope, delay = x.scope, arc.high or 0
     if arc.name is not None and arc.name in x.delay:
         delay = int(x.delay[arc.name].upBound)
-    use = (
-        -int(x.scope.gaps[arc.dst, u])
-        + int(most[arc.dst])
-        - int(least[u])
-        + at.period * delay
-    )
-    return max(use, int(x.scope.transfer_times(arc).max(initial=0)), 0)
+    latest = -int(scope.gaps[arc.dst, u]) + scope.at.period * delay
+    use = latest + int(scope.most[arc.dst]) - int(scope.least[u])
+    return max(use, int(scope.transfer_times(arc).max(initial=0)), 0)
 
 
 def _held(

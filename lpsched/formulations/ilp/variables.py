@@ -92,32 +92,24 @@ class Variables:
             return pulp.lpSum(set(times.values()))
         return pulp.lpSum(time * self.on[v, p] for p, time in times.items())
 
-    def transfer(self, arc: Arc) -> pulp.LpAffineExpression:
-        """Transfer time of an arc, in units: 0 if its ends share a device."""
-        times = self.scope.transfer_times(arc)
-        if not times.any():
-            return pulp.lpSum([])
-        if self.scope.is_detailed(arc):
-            return self._detailed_transfer(arc, None, None)
-        return int(times[0]) * (1 - self.shared(arc.src, arc.dst))
+    def transfer(
+        self, arc: Arc, *, out_of: int | None = None, into: int | None = None
+    ) -> pulp.LpAffineExpression:
+        """Transfer time of an arc, in units: 0 if its ends share a device.
 
-    def transfer_out_of(self, p: int, arc: Arc) -> pulp.LpAffineExpression:
-        """Transfer time of an arc if it leaves device p; otherwise at most 0."""
+        Given a device it is to leave, or to arrive at: at most 0 if it does not.
+        """
         times = self.scope.transfer_times(arc)
         if not times.any():
             return pulp.lpSum([])
         if self.scope.is_detailed(arc):
-            return self._detailed_transfer(arc, p, None)
-        return int(times[0]) * (self.on[arc.src, p] - self.shared(arc.src, arc.dst))
-
-    def transfer_into(self, p: int, arc: Arc) -> pulp.LpAffineExpression:
-        """Transfer time of an arc if it arrives at device p; otherwise at most 0."""
-        times = self.scope.transfer_times(arc)
-        if not times.any():
-            return pulp.lpSum([])
-        if self.scope.is_detailed(arc):
-            return self._detailed_transfer(arc, None, p)
-        return int(times[0]) * (self.on[arc.dst, p] - self.shared(arc.src, arc.dst))
+            return self._detailed_transfer(arc, out_of, into)
+        happens = pulp.lpSum([1])
+        if out_of is not None:
+            happens = self.on[arc.src, out_of]
+        elif into is not None:
+            happens = self.on[arc.dst, into]
+        return int(times[0]) * (happens - self.shared(arc.src, arc.dst))
 
     def _detailed_transfer(
         self, arc: Arc, out_of: int | None, into: int | None
