@@ -4,6 +4,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 DIST ?= dist
 FUZZ_SECONDS ?= 600
+BENCH_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,7 +22,7 @@ BARE_VENV = { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	$(PYTHON) -m pip --python $(RUN) --quiet --no-input install pip; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint format wheel clean rebuild
+.PHONY: help demo test bench fuzz lint format wheel clean rebuild
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -32,6 +33,9 @@ demo: $(STAMP)  ## compare the methods on VGG-16 with 8 devices, and draw gantt.
 
 test: $(STAMP)  ## run all tests
 	$(RUN) -m pytest -q -n 2 $(PYTEST_ARGS)
+
+bench: $(STAMP)  ## measure: proved, times, gaps, and what each part is worth
+	$(RUN) -m benchmarks $(BENCH_ARGS)
 
 fuzz: $(STAMP)  ## set the back ends against each other (FUZZ_SECONDS=600)
 	$(RUN) tests/agreement.py --seconds $(FUZZ_SECONDS)

@@ -1,0 +1,1 @@
+"""Benchmarks: ``make bench``. Ratios within one run, never absolute promises."""
