@@ -29,7 +29,9 @@ VARIANTS: dict[str, Mapping[str, bool]] = {
 
 
 def _run(
-    graphs: Sequence[Graph], seconds: float, **changes: Any
+    graphs: Sequence[Graph],
+    seconds: float,
+    **changes: Any,  # noqa: ANN401 - any field
 ) -> tuple[list[float], int, int, list[float]]:
     """Times, solved, proved, and gaps of the first objective not proved."""
     times, gaps, solved, proved = [], [], 0, 0
