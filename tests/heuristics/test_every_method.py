@@ -15,6 +15,7 @@ from lpsched.core.io import graph_digest
 from lpsched.core.schedule import Schedule
 from lpsched.errors import NoScheduleError, UnsupportedError
 from lpsched.heuristics import METHODS
+from lpsched.heuristics.synchronous import SYNCHRONOUS_METHODS
 from lpsched.verify import verify
 
 SEEDS = st.integers(0, 10**6)
@@ -86,6 +87,7 @@ def test_methods_are_listed_by_name() -> None:
         "layerpipe-inter",
         "layerpipe",
         "list",
+        *SYNCHRONOUS_METHODS,
     ]
     assert all(METHODS[name].name == name for name in METHODS)
     assert all(method.summary for method in METHODS.values())
