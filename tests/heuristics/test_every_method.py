@@ -87,7 +87,7 @@ def test_methods_are_listed_by_name() -> None:
         "layerpipe-inter",
         "layerpipe",
         "list",
-        *SYNCHRONOUS_METHODS,
+        *(method.name for method in SYNCHRONOUS_METHODS),
     ]
     assert all(METHODS[name].name == name for name in METHODS)
     assert all(method.summary for method in METHODS.values())
