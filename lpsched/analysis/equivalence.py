@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable
 
-from lpsched.analysis.dataflow import AnyGraph, Flow, Node, flow_of
+from lpsched.analysis.dataflow import (
+    AnyGraph,
+    Flow,
+    Node,
+    flow_of,
+    require_fixed_delays,
+)
 from lpsched.analysis.retiming import apply_retiming
 from lpsched.core.graph import Graph
 from lpsched.errors import InstanceError
@@ -43,6 +49,8 @@ def retiming_between(before: AnyGraph, after: AnyGraph) -> dict[Node, int] | Non
     synchronous circuitry* (1991), lemma 1: a retiming changes no loop's delay, and
     graphs whose loops all agree are retimings of each other.
     """
+    require_fixed_delays(before)
+    require_fixed_delays(after)
     old, new = flow_of(before), flow_of(after)
     if old.nodes != new.nodes or [a.key for a in old.arcs] != [a.key for a in new.arcs]:
         return None
