@@ -19,6 +19,7 @@ from lpsched.analysis.packing_bound import packing_bounds
 from lpsched.analysis.placement_bounds import communication_bounds, memory_bounds
 from lpsched.analysis.sites import Sites
 from lpsched.analysis.staleness_bound import staleness_bound
+from lpsched.analysis.synchronous import pipeline_bounds
 from lpsched.analysis.transfer_bound import transfer_bound
 from lpsched.analysis.window_bound import window_bounds
 from lpsched.core.graph import Graph
@@ -53,8 +54,8 @@ def period_bounds(graph: Graph) -> tuple[Bound, ...]:
     ``cycle`` (the iteration bound, and with the transfers that cycles cannot avoid),
     ``resource`` (work of devices, longest op or colocate group), ``assignment``
     (unequal devices), ``packing`` (indivisible ops) and, with flush, ``path`` and
-    ``window`` (work between what precedes and follows it). Among equals the simpler
-    stands first.
+    ``window`` (work between what precedes and follows it); for synchronous pipelines
+    those of `chain_bounds` (``pipeline``). Among equals the simpler stands first.
 
     Raises
     ------
@@ -73,6 +74,7 @@ def period_bounds(graph: Graph) -> tuple[Bound, ...]:
     bounds.extend(packing_bounds(sites, least=least))
     if graph.flush:
         bounds.extend(_window_bounds(graph, sites, bounds, "period"))
+    bounds.extend(pipeline_bounds(graph))
     bounds.sort(key=lambda bound: -bound.value)
     return tuple(bounds)
 
@@ -155,6 +157,7 @@ def _makespan_bounds(graph: Graph, sites: Sites) -> Iterator[Bound]:
     known.extend(replace(bound, objective="makespan") for bound in bounds)
     yield from known
     yield from _window_bounds(graph, sites, known, "makespan")
+    yield from pipeline_bounds(graph, "makespan")
 
 
 def _window_bounds(

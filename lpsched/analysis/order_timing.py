@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 
+import numpy as np
+import numpy.typing as npt
+
+from lpsched.analysis.cycles import max_cycle_ratio
+from lpsched.analysis.dataflow import Arc
 from lpsched.analysis.precedence import PlacedArc, PlacedGraph
-from lpsched.core.graph import DeviceId, Graph, OpId
-from lpsched.core.io import graph_digest
-from lpsched.core.schedule import Placed, Schedule
+from lpsched.core.graph import OpId
 from lpsched.errors import NoScheduleError, UnsupportedError
 
 __all__ = ["time_in_order"]
 
+#: Where no path leads.
+_NONE = np.int64(-(2**60))
 
-def time_in_order(graph: Graph, orders: Mapping[DeviceId, Sequence[OpId]]) -> Schedule:
+
+def time_in_order(
+    placed: PlacedGraph, orders: Sequence[Sequence[OpId]]
+) -> tuple[int, list[int]]:
     """Give an order of the ops on each device the least period, then the least starts.
 
     A device runs one whole iteration after another. Starts are longest paths over
     the edges and from each op to the next of its device; with flush the period is the
     makespan. Otherwise the last op of a device precedes the first one of the next
-    iteration, and the least period is the greatest mean around cycles of these arcs
-    (Newton's method: a cycle that the period under test cannot meet gives the next).
-    Memory is not looked at. Ops without a device need not be listed.
+    iteration, and the least period is the greatest ratio of ticks to delay around
+    cycles of the arcs with a delay and the longest paths between them. Memory is not
+    looked at.
+
+    Parameters
+    ----------
+    orders : sequence of sequence of OpId
+        For each device, all its ops. Ops without a device are not listed.
+
+    Returns
+    -------
+    period : int
+    starts : list of int
+        In the order of `placed.ops`, in ticks.
 
     Raises
     ------
@@ -31,23 +52,11 @@ def time_in_order(graph: Graph, orders: Mapping[DeviceId, Sequence[OpId]]) -> Sc
     NoScheduleError
         The orders wait for each other, or for an edge, in a cycle.
     """
-    if graph.delays:
+    if placed.graph.delays:
         raise UnsupportedError("ops in a fixed order need fixed delays")
-    placement = {op: device for device, ops in orders.items() for op in ops}
-    placed = PlacedGraph.of(graph, placement)
-    timer = _Timer(placed, list(orders.values()))
-    period, starts = timer.whole() if graph.flush else timer.steady()
-    number, devices = placed.number, placed.devices
-    return Schedule(
-        graph=graph.name,
-        graph_digest=graph_digest(graph),
-        period=period,
-        ops={
-            op.id: Placed(devices[number[op.id]], starts[number[op.id]])
-            for op in graph.ops
-        },
-        graph_document=graph,
-    )
+    timer = _Timer(placed, [ops for ops in orders if ops])
+    period = timer.makespan() if placed.graph.flush else timer.least_period()
+    return period, timer.starts(period)
 
 
 class _Timer:
@@ -55,84 +64,76 @@ class _Timer:
 
     Attributes
     ----------
-    inner : list of (dst, sources)
-        Ops in topological order of the arcs without delay, each with its arcs.
-    outer : list of PlacedArc
-        Arcs with a delay.
+    inner : list of (op, arcs)
+        Ops in topological order of the arcs without delay, each with what enters it.
+    outer : list of (src, dst, ticks, delay)
+        Arcs with a delay that others do not imply.
     """
 
     def __init__(self, placed: PlacedGraph, orders: Sequence[Sequence[OpId]]) -> None:
         number, self._durations = placed.number, placed.durations
-        rows = [[number[op] for op in ops] for ops in orders if ops]
-        edges = [arc for arc in placed.arcs if not _is_implied(placed, arc)]
-        arcs = [*edges, *_order_arcs(rows, placed.durations)]
-        self._outer = [arc for arc in arcs if arc.delay != 0]
+        rows = [[number[op] for op in ops] for ops in orders]
+        arcs = [*placed.arcs, *_order_arcs(rows, placed.durations)]
         self._inner = _sorted([arc for arc in arcs if arc.delay == 0], len(number))
+        self._outer = list(_needed(placed, rows, arcs))
 
-    def whole(self) -> tuple[int, list[int]]:
-        """Makespan and least starts of one iteration on its own."""
+    def starts(self, period: int) -> list[int]:
+        """Least starts >= 0 at a period that all arcs allow."""
         starts = [0] * len(self._durations)
-        self._settle(starts, [None] * len(starts))
+        moving = True
+        while moving:
+            for op, arcs in self._inner:
+                start = starts[op]
+                for src, ticks in arcs:
+                    ready = starts[src] + ticks
+                    start = max(ready, start)
+                starts[op] = start
+            moving = False
+            for src, dst, ticks, delay in self._outer:
+                start = starts[src] + ticks - delay * period
+                if start > starts[dst]:
+                    starts[dst], moving = start, True
+        return starts
+
+    def makespan(self) -> int:
+        """Last end of one iteration on its own, or more for an arc with a delay."""
+        outer, self._outer = self._outer, []
+        starts = self.starts(1)
+        self._outer = outer
         ends = (s + t for s, t in zip(starts, self._durations, strict=True))
-        return max(1, max(ends, default=0), self._longest_wait(starts)), starts
+        waits = (-((starts[v] - starts[u] - t) // k) for u, v, t, k in outer)
+        return max(1, max(ends, default=0), max(waits, default=0))
 
-    def _longest_wait(self, starts: Sequence[int]) -> int:
-        """Least period for the arcs with a delay, the starts being what they are."""
-        waits = [starts[a.src] + a.ticks - starts[a.dst] for a in self._outer]
-        delays = [_whole(a) for a in self._outer]
-        return max((-(-w // k) for w, k in zip(waits, delays, strict=True)), default=0)
+    def least_period(self) -> int:
+        r"""Least period of iterations that follow each other.
 
-    def steady(self) -> tuple[int, list[int]]:
-        """Least period of iterations that follow each other, and least starts."""
-        period = 1
-        while True:
-            starts = [0] * len(self._durations)
-            longer = self._refute(period, starts)
-            if longer is None:
-                return period, starts
-            period = longer
+        From the end of one arc with a delay to the start of another leads a longest
+        path, or none; T is at least the ratio of ticks to delay around every cycle of
+        both, and no other cycles have a delay.
+        """
+        heads = list(dict.fromkeys(dst for _, dst, _, _ in self._outer))
+        if not heads:
+            return 1
+        place = {op: i for i, op in enumerate(heads)}
+        paths = self._paths(heads)
+        arcs = [
+            Arc(i, place[dst], int(length) + ticks, delay, None)
+            for src, dst, ticks, delay in self._outer
+            for i, length in enumerate(paths[src])
+            if length >= 0
+        ]
+        least = Fraction(1)
+        return ceil(max_cycle_ratio(len(heads), arcs, floor=least).value or least)
 
-    def _refute(self, period: int, starts: list[int]) -> int | None:
-        """Raise starts until all arcs are met; or return the period of a cycle."""
-        via: list[PlacedArc | None] = [None] * len(starts)
-        while True:
-            self._settle(starts, via)
-            late = []
-            for arc in self._outer:
-                start = starts[arc.src] + arc.ticks - _whole(arc) * period
-                if start > starts[arc.dst]:
-                    starts[arc.dst], via[arc.dst] = start, arc
-                    late.append(arc.dst)
-            if not late:
-                return None
-            cycles = (_cycle_period(via, op) for op in late)
-            longest = max((t for t in cycles if t is not None), default=0)
-            if longest > period:
-                return longest
-
-    def _settle(self, starts: list[int], via: list[PlacedArc | None]) -> None:
-        """Meet all arcs without delay, in one pass."""
+    def _paths(self, sources: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Longest paths without delay from each source to each op, by op."""
+        lengths = np.full((len(self._durations), len(sources)), _NONE)
+        lengths[sources, range(len(sources))] = 0
         for op, arcs in self._inner:
-            start = starts[op]
-            for arc in arcs:
-                ready = starts[arc.src] + arc.ticks
-                if ready > start:
-                    start = ready
-                    via[op] = arc
-            starts[op] = start
-
-
-def _is_implied(placed: PlacedGraph, arc: PlacedArc) -> bool:
-    """Whether a device's iterations keep an arc anyway, as they do not overlap."""
-    home = placed.devices[arc.src]
-    together = home is not None and home == placed.devices[arc.dst]
-    return together and arc.delay != 0 and arc.ticks <= placed.durations[arc.src]
-
-
-def _whole(arc: PlacedArc) -> int:
-    if not isinstance(arc.delay, int):
-        raise TypeError(f"delay {arc.delay!r} is not fixed")
-    return arc.delay
+            row = lengths[op]
+            for src, ticks in arcs:
+                np.maximum(row, lengths[src] + ticks, out=row)
+        return lengths
 
 
 def _order_arcs(
@@ -145,17 +146,42 @@ def _order_arcs(
         yield PlacedArc(row[-1], row[0], durations[row[-1]], 1)
 
 
+def _needed(
+    placed: PlacedGraph, rows: Sequence[Sequence[int]], arcs: Sequence[PlacedArc]
+) -> Iterator[tuple[int, int, int, int]]:
+    """Arcs with a delay, but those that others imply.
+
+    An arc that stays on a device and has no lag holds as iterations do not overlap
+    there. Of arcs from one op to several of a device, alike in ticks and delay, that
+    to the first of them implies the others.
+    """
+    place = {op: (d, i) for d, row in enumerate(rows) for i, op in enumerate(row)}
+    ends = {(row[-1], row[0]) for row in rows}
+    first: dict[tuple[int, int, int, int], tuple[int, int]] = {}
+    for u, v, ticks, delay in arcs:
+        if delay == 0 or not isinstance(delay, int):
+            continue
+        home, at = place.get(v, (-1 - v, 0))  # an op without a device is on its own
+        together = u in place and place[u][0] == home
+        if together and (u, v) not in ends and ticks <= placed.durations[u]:
+            continue
+        key = (u, home, ticks, delay)
+        first[key] = min(first.get(key, (at, v)), (at, v))
+    for (u, _, ticks, delay), (_, v) in first.items():
+        yield u, v, ticks, delay
+
+
 def _sorted(
     arcs: Sequence[PlacedArc], num_ops: int
-) -> list[tuple[int, list[PlacedArc]]]:
-    """Ops in topological order, each with the arcs that enter it."""
-    incoming: list[list[PlacedArc]] = [[] for _ in range(num_ops)]
+) -> list[tuple[int, list[tuple[int, int]]]]:
+    """Ops in topological order, each with the source and ticks of what enters it."""
+    incoming: list[list[tuple[int, int]]] = [[] for _ in range(num_ops)]
     after: list[list[int]] = [[] for _ in range(num_ops)]
     waits = [0] * num_ops
-    for arc in arcs:
-        incoming[arc.dst].append(arc)
-        after[arc.src].append(arc.dst)
-        waits[arc.dst] += 1
+    for src, dst, ticks, _ in arcs:
+        incoming[dst].append((src, ticks))
+        after[src].append(dst)
+        waits[dst] += 1
     ready = [op for op, count in enumerate(waits) if count == 0]
     order = []
     while ready:
@@ -168,17 +194,3 @@ def _sorted(
     if len(order) < num_ops:
         raise NoScheduleError("the orders of the devices wait for each other")
     return order
-
-
-def _cycle_period(via: Sequence[PlacedArc | None], op: int) -> int | None:
-    """Least period of the cycle that leads back to an op along `via`; None if none."""
-    ticks = delay = 0
-    seen = set()
-    at = op
-    while (arc := via[at]) is not None and at not in seen:
-        seen.add(at)
-        ticks, delay = ticks + arc.ticks, delay + _whole(arc)
-        at = arc.src
-        if at == op:
-            return -(-ticks // delay)
-    return None

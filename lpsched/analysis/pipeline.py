@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
+from lpsched.analysis.precedence import PlacedGraph
 from lpsched.core.graph import DeviceId, Edge, Graph, Op, OpId
+from lpsched.core.io import graph_digest
 from lpsched.errors import UnsupportedError
 
 __all__ = ["Order", "Pipeline", "Slot", "pipeline_of"]
@@ -71,6 +73,17 @@ class Pipeline:
         for stage, device in enumerate(self.devices):
             found[device] = (*found.get(device, ()), stage)
         return found
+
+    @cached_property
+    def placed(self) -> PlacedGraph:
+        """The graph as numbered arcs, every op on the device of its stage."""
+        homes = {op.id: self.graph.allowed(op.id)[0] for op in self.graph.ops}
+        return PlacedGraph.of(self.graph, homes)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the graph's document."""
+        return graph_digest(self.graph)
 
     def op(self, slot: Slot) -> OpId | None:
         """Return the op of a slot; None if the stage has none of that kind."""

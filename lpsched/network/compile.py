@@ -96,7 +96,7 @@ def compile_instance(instance: Instance) -> Compiled:
         raise InstanceError([Fault("", "expected either `network` or `graph`")])
     given = instance.graph
     placement, notes, stage_faults = found_stages(
-        instance.placement, given.ops, given.device_ids
+        instance.placement, ((op, 1) for op in given.ops), given.device_ids
     )
     graph, faults = placed(given, placement)
     if stage_faults or faults:
@@ -198,12 +198,14 @@ def _ops(plan: Blueprint) -> list[Op]:
     return [op for x in plan.ops.values() for op in x.ops]
 
 
-def _iteration(plans: Sequence[Blueprint], instance: Instance) -> Iterator[Op]:
-    """Every op of an iteration, layer after layer; one op may stand for many."""
+def _iteration(
+    plans: Sequence[Blueprint], instance: Instance
+) -> Iterator[tuple[Op, int]]:
+    """Ops of an iteration, layer after layer, and for how many each stands."""
     times = (instance.training.microbatches or 1) // len(plans)
     for plan in plans:
         for op in map(partial(_on, devices=instance.devices), _ops(plan)):
-            yield from [op] * (1 if op.kind == "U" else times)
+            yield op, 1 if op.kind == "U" else times
 
 
 def _asynchronous(

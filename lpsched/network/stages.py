@@ -22,7 +22,7 @@ def stage_lists(placement: Placement) -> tuple[tuple[str, ...], ...] | None:
 
 
 def found_stages(
-    placement: Placement, ops: Iterable[Op], devices: Sequence[DeviceId]
+    placement: Placement, ops: Iterable[tuple[Op, int]], devices: Sequence[DeviceId]
 ) -> tuple[Placement, list[str], list[Fault]]:
     """Find the stages that a placement asks for; return it with lists of layers.
 
@@ -32,8 +32,8 @@ def found_stages(
 
     Parameters
     ----------
-    ops : iterable of Op
-        With their layers and durations, layer after layer.
+    ops : iterable of (Op, int)
+        With their layers and durations, layer after layer, and how often they run.
 
     Returns
     -------
@@ -68,9 +68,11 @@ def found_stages(
     return replace(placement, stages=lists), notes, []
 
 
-def _layer_loads(ops: Iterable[Op], devices: Sequence[DeviceId]) -> dict[str, Load]:
+def _layer_loads(
+    ops: Iterable[tuple[Op, int]], devices: Sequence[DeviceId]
+) -> dict[str, Load]:
     found: dict[str, dict[DeviceId, int]] = {}
-    for op in ops:
+    for op, times in ops:
         if op.layer is None or op.devices == ():
             continue
         load = found.setdefault(op.layer, dict.fromkeys(devices, 0))
@@ -78,9 +80,9 @@ def _layer_loads(ops: Iterable[Op], devices: Sequence[DeviceId]) -> dict[str, Lo
             if op.devices is not None and device not in op.devices:
                 del load[device]
             elif isinstance(op.duration, int):
-                load[device] += op.duration
+                load[device] += times * op.duration
             else:
-                load[device] += op.duration[device]
+                load[device] += times * op.duration[device]
     return dict(found)
 
 

@@ -133,8 +133,7 @@ def _offer(search: Search, pipeline: Pipeline, orders: Orders, name: str) -> Non
     first = search.params.objective[0] == "period"
     if first and best is not None and schedule.period >= best:
         return
-    if search.fits(schedule):
-        search.offer(schedule, by=name)
+    search.offer_if_valid(schedule, by=name)
 
 
 @dataclass

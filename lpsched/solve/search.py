@@ -92,6 +92,15 @@ class Search:
         if violations:
             text = "; ".join(str(v) for v in violations[:3])
             raise SolverError(f"{by} made a schedule that breaks rules: {text}")
+        return self._keep(schedule, by)
+
+    def offer_if_valid(self, schedule: Schedule, *, by: str) -> bool:
+        """Offer a schedule that may break rules; tell whether it is the best now."""
+        schedule = self.bare(schedule)
+        return not verify(self.graph, schedule) and self._keep(schedule, by)
+
+    def _keep(self, schedule: Schedule, by: str) -> bool:
+        """Keep a verified schedule if it beats the best."""
         values = objective_values(self.graph, schedule)
         if self.cap is not None and values["period"] > self.cap:
             return False

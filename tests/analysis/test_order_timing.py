@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import pytest
@@ -14,7 +15,10 @@ from pipelines import Times, pipeline
 from lpsched.analysis.chain import chain_of
 from lpsched.analysis.order_timing import time_in_order
 from lpsched.analysis.pipeline import Slot, pipeline_of
+from lpsched.analysis.precedence import PlacedGraph
 from lpsched.core.graph import Delay, DelayName, Dependence, DeviceId, Graph, OpId
+from lpsched.core.io import graph_digest
+from lpsched.core.schedule import Placed, Schedule
 from lpsched.errors import NoScheduleError, UnsupportedError
 from lpsched.verify import verify
 
@@ -30,6 +34,24 @@ def orders_of(
         ops = [found.op(Slot(kind, stage, k)) for kind, k in order]
         orders[device] = [op for op in (*ops, found.updates[stage]) if op is not None]
     return orders, value(chain_of(found), chosen)
+
+
+def timed(graph: Graph, orders: Mapping[DeviceId, Sequence[OpId]]) -> Schedule:
+    """Time orders; verify the schedule."""
+    homes = {op: device for device, ops in orders.items() for op in ops}
+    placed = PlacedGraph.of(graph, homes)
+    period, starts = time_in_order(placed, list(orders.values()))
+    schedule = Schedule(
+        graph=graph.name,
+        graph_digest=graph_digest(graph),
+        period=period,
+        ops={
+            op: Placed(homes.get(op), start)
+            for op, start in zip(placed.ops, starts, strict=True)
+        },
+    )
+    assert verify(graph, schedule) == ()
+    return schedule
 
 
 @settings(deadline=None, max_examples=150)
@@ -48,11 +70,9 @@ def test_the_period_is_the_least_for_the_orders(seed: int) -> None:
     orders, best = orders_of(graph, rng)
     if best is None:
         with pytest.raises(NoScheduleError, match="wait for each other"):
-            time_in_order(graph, orders)
+            timed(graph, orders)
         return
-    schedule = time_in_order(graph, orders)
-    assert schedule.period == max(1, best)
-    assert verify(graph, schedule) == ()
+    assert timed(graph, orders).period == max(1, best)
 
 
 def test_a_delay_across_devices_counts() -> None:
@@ -64,10 +84,8 @@ def test_a_delay_across_devices_counts() -> None:
         link=pipeline(1, 1, Times(1, 1, 1, 5)).link,
     )
     orders = {DeviceId("d0"): [OpId("a")], DeviceId("d1"): [OpId("b")]}
-    assert time_in_order(graph, orders).period == 17
-    flushed = graph.replace(flush=True)
-    assert time_in_order(flushed, orders).period == 17
-    assert verify(flushed, time_in_order(flushed, orders)) == ()
+    assert timed(graph, orders).period == 17
+    assert timed(graph.replace(flush=True), orders).period == 17
 
 
 def test_ops_without_a_device_need_no_order() -> None:
@@ -75,7 +93,7 @@ def test_ops_without_a_device_need_no_order() -> None:
         [make_op("a", 3), make_op("n", 9, devices=[])],
         dependences=(Dependence(src=OpId("a"), dst=OpId("n")),),
     )
-    schedule = time_in_order(graph, {DeviceId("d0"): [OpId("a")]})
+    schedule = timed(graph, {DeviceId("d0"): [OpId("a")]})
     assert schedule.period == 3
     assert schedule.ops[OpId("n")].start == 3
 
@@ -83,4 +101,30 @@ def test_ops_without_a_device_need_no_order() -> None:
 def test_named_delays_are_refused() -> None:
     graph = make_graph({"a": 1}, delays={DelayName("k"): Delay()})
     with pytest.raises(UnsupportedError, match="fixed delays"):
-        time_in_order(graph, {})
+        timed(graph, {DeviceId("d0"): [OpId("a")]})
+
+
+def test_many_readers_of_one_weight_count_once() -> None:
+    """W on d0 is sent (5 ticks) to three readers on d1, of which x0 runs first.
+
+    x0 may start 4 + 5 after w; w waits for x2, the last one, and its transfer: the
+    cycle is 4 + 5 + 3·2 + 5 = 20 ticks over one delay.
+    """
+    ops = [make_op("w", 4, devices=["d0"])]
+    ops += [make_op(f"x{i}", 2, devices=["d1"]) for i in range(3)]
+    graph = make_graph(
+        ops,
+        [
+            make_tensor("v", 1, "w", ("x0", 1), ("x1", 1), ("x2", 1)),
+            make_tensor("g", 1, "x2", "w"),
+        ],
+        devices=2,
+        link=pipeline(1, 1, Times(1, 1, 1, 5)).link,
+    )
+    readers = [OpId(f"x{i}") for i in range(3)]
+    orders = {DeviceId("d0"): [OpId("w")], DeviceId("d1"): readers}
+    assert timed(graph, orders).period == 20
+
+
+def test_nothing_to_run_takes_the_least_period() -> None:
+    assert timed(make_graph([make_op("n", 9, devices=[])]), {}).period == 1

@@ -6,12 +6,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from factories import training_chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_oracle import optimum
 from pipelines import Times, pipeline
 from random_chains import random_chain
 
+from lpsched.analysis.bounds import objective_bounds, period_bounds
 from lpsched.analysis.chain import Chain, chain_of
 from lpsched.analysis.pipeline import pipeline_of
 from lpsched.analysis.synchronous import (
@@ -108,3 +110,27 @@ def test_a_proof_names_its_rule_and_stage() -> None:
     assert bound.objective == "period"
     assert bound.proof.kind == "pipeline"
     assert bound.proof.certificate == {"rule": "idle", "stage": 0}
+
+
+def test_the_bounds_of_any_graph_include_those_of_a_pipeline() -> None:
+    graph = pipeline(4, 8, Times(10, 10, 10, 1), memory=8)
+    best = period_bounds(graph)[0]
+    assert (best.value, best.proof.kind) == (282, "pipeline")
+    assert {b.proof.kind for b in period_bounds(training_chain(2))} <= {
+        "cycle",
+        "resource",
+        "assignment",
+        "packing",
+    }
+    starved = pipeline(4, 8, Times(10, 10, 10, 1), memory=1)
+    assert period_bounds(starved)[0].proof.kind == "resource"
+
+
+def test_a_makespan_is_bounded_whether_the_graph_flushes_or_not() -> None:
+    values = {
+        max(objective_bounds(graph, "makespan"), key=lambda b: b.value).value
+        for flush in (False, True)
+        for graph in [pipeline(4, 8, Times(10, 10, 10, 1), memory=8, flush=flush)]
+    }
+    assert len(values) == 1
+    assert values.pop() >= 282

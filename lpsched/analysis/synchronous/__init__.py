@@ -1,6 +1,10 @@
 """Bounds of synchronous pipelines with a device for each stage."""
 
-from lpsched.analysis.synchronous.bound import chain_bounds, rooms_of
+from lpsched.analysis.synchronous.bound import (
+    chain_bounds,
+    pipeline_bounds,
+    rooms_of,
+)
 from lpsched.analysis.synchronous.drain import drain_bound, light_speed
 from lpsched.analysis.synchronous.idle import heads, idle_bound, tails
 from lpsched.analysis.synchronous.paths import Paths, longest_paths, path_bound
@@ -18,6 +22,7 @@ __all__ = [
     "light_speed",
     "longest_paths",
     "path_bound",
+    "pipeline_bounds",
     "ramp_bound",
     "room_of",
     "rooms_of",

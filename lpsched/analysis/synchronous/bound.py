@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lpsched.analysis.certified import Bound, certified
-from lpsched.analysis.chain import Chain
+from lpsched.analysis.chain import Chain, chain_of
+from lpsched.analysis.pipeline import pipeline_of
 from lpsched.analysis.synchronous.drain import drain_bound
 from lpsched.analysis.synchronous.idle import idle_bound
 from lpsched.analysis.synchronous.paths import longest_paths, path_bound
 from lpsched.analysis.synchronous.ramp import ramp_bound
 from lpsched.analysis.synchronous.room import Room, room_of
-from lpsched.errors import NoScheduleError
+from lpsched.core.graph import Graph
+from lpsched.errors import NoScheduleError, UnsupportedError
 
-__all__ = ["chain_bounds", "rooms_of"]
+__all__ = ["chain_bounds", "pipeline_bounds", "rooms_of"]
 
-#: Paths are followed over so many microbatches beyond three times the greatest cap:
-#: head and tail have come to rest long before, and all paths repeat from there.
+#: Paths are followed over so many microbatches beyond twice the greatest cap: head and
+#: tail have come to rest before, and all paths repeat from there.
 _MORE = 16
 
 
@@ -53,7 +57,7 @@ def chain_bounds(chain: Chain) -> tuple[Bound, ...]:
     """
     rooms = rooms_of(chain)
     stages = range(chain.num_stages)
-    count = min(chain.microbatches, 3 * max(room.cap for room in rooms) + _MORE)
+    count = min(chain.microbatches, 2 * max(room.cap for room in rooms) + _MORE)
     paths = longest_paths(chain, rooms, count)
     found = [_bound("path", path_bound(chain, paths), None)]
     for s in stages:
@@ -68,6 +72,34 @@ def chain_bounds(chain: Chain) -> tuple[Bound, ...]:
     if least > found[0].value:
         found.insert(0, _bound("ramp", least, None))
     return tuple(found)
+
+
+def pipeline_bounds(graph: Graph, objective: str = "period") -> tuple[Bound, ...]:
+    """Best bound by each rule if the graph is a pipeline with a device for each stage.
+
+    Parameters
+    ----------
+    objective : str
+        ``period`` or ``makespan``. An iteration's makespan obeys the bounds with
+        flush, whether the graph flushes or not.
+
+    Returns
+    -------
+    tuple of Bound
+        Greatest first; empty for any other graph, and if memory rules out everything.
+    """
+    try:
+        chain = chain_of(pipeline_of(graph))
+        if objective == "makespan":
+            chain = replace(chain, flush=True)
+        found = chain_bounds(chain)
+    except (UnsupportedError, NoScheduleError):
+        return ()
+    best: dict[str, Bound] = {}
+    for bound in found:
+        rule = (bound.proof.certificate or {})["rule"]
+        best.setdefault(rule, replace(bound, objective=objective))
+    return tuple(best.values())
 
 
 def _bound(rule: str, value: int, stage: int | None) -> Bound:

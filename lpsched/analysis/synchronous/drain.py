@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from lpsched.analysis.chain import Chain
 from lpsched.analysis.synchronous.room import Room
 
@@ -36,10 +38,10 @@ def drain_bound(chain: Chain, rooms: Sequence[Room], stage: int) -> int:
     .. math:: \mathrm{span}_u = \min_r \; d + (m-1) f + (m-r) b + (m-q) w +
               \max(R_u, f + (r-1) b) + b
 
-    with 1 <= r <= min(K, m) I's left at F(u, m - 1) and at most q W's
-    (`Room.most_weight_grads`), hence m - 1 F's, m - r I's and m - q W's before it, and
-    d = max(R_u - K f, 0) idle ticks before I(u, 0) if that precedes F(u, m - 1), which
-    it does for m > K; after it the I's left, and at light speed I(m - 1) itself.
+    with r I's left at F(u, m - 1) and at most q W's (`Room.left`): hence m - 1 F's,
+    m - r I's and m - q W's before it, and d = max(R_u - K f, 0) idle ticks before
+    I(u, 0) if that precedes F(u, m - 1), as it does for m > K; after it the I's left,
+    and at light speed I(m - 1) itself.
     """
     span = _span(chain, rooms[stage], stage)
     best, way = 0, 0
@@ -62,7 +64,6 @@ def _span(chain: Chain, room: Room, stage: int) -> int:
     early = max(light - room.cap * f, 0) if m > room.cap else 0
     spans = [
         (m - r) * b + (m - q) * w + max(light, f + (r - 1) * b)
-        for r in range(1, min(room.cap, m) + 1)
-        if (q := room.most_weight_grads(r, 1)) >= r
+        for r, q in zip(*map(np.ndarray.tolist, room.left(1)), strict=True)
     ]
     return early + (m - 1) * f + min(spans, default=light) + b

@@ -37,9 +37,8 @@ def tails(chain: Chain, room: Room, stage: int, paths: Paths) -> _Array:
 
     .. math:: \mathrm{tail}_n = E(n) - n f - \max\{r b + q w\}
 
-    with E(n) the longest path from F(m - n) to the end, and the maximum over the I's
-    and W's that can be left then: n <= r <= min(m, K + n - 1) I's, for F(m - n) follows
-    I(m - n - K), and r <= q <= `Room.most_weight_grads` W's.
+    with E(n) the longest path from F(m - n) to the end, and the maximum over the r I's
+    and q W's that can be left then (`Room.left`).
     """
     f, b, w = (
         chain.forward[stage],
@@ -48,11 +47,8 @@ def tails(chain: Chain, room: Room, stage: int, paths: Paths) -> _Array:
     )
     found = []
     for n in range(1, paths.count + 1):
-        most = 0
-        for r in range(n, min(chain.microbatches, room.cap + n - 1) + 1):
-            q = room.most_weight_grads(r, n)
-            if q >= r:
-                most = max(most, r * b + q * w)
+        r, q = room.left(n)
+        most = int((r * b + q * w).max(initial=0))
         end = int(ends(chain, paths, stage, n)[stage])
         found.append(end - n * f - most)
     return np.array(found, dtype=np.int64)

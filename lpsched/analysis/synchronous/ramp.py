@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
 from lpsched.analysis.chain import Chain
 from lpsched.analysis.synchronous.room import Room
 
@@ -21,8 +23,8 @@ class Ramp:
 
     No I and no W precedes I(s, 0), so x is k f for some 1 <= k <= min(K, m) and idle
     ticks. Between the other two there are one F, r - 1 I's and at most q - 1 W's, with
-    1 <= r <= min(K, m) I's and r <= q <= `Room.most_weight_grads` W's left at F(m - 1),
-    so z is f + (r - 1) b + j w for some 0 <= j < q, and idle ticks. All idle ticks of
+    r I's and q W's left at F(m - 1) (`Room.left`), so z is f + (r - 1) b + j w for some
+    0 <= j < q, and idle ticks. All idle ticks of
     a stage are at most D = T - offset - m P - u, and if m > K the two windows are
     disjoint (I(0) precedes F(K)) and share them.
 
@@ -43,11 +45,9 @@ class Ramp:
             chain.input_grad[stage],
             chain.weight_grad[stage],
         )
-        most = {r: room.most_weight_grads(r, 1) for r in range(1, room.cap + 1)}
         found = {
             f + (r - 1) * b + j * w
-            for r, q in most.items()
-            if r <= min(q, chain.microbatches)
+            for r, q in zip(*map(np.ndarray.tolist, room.left(1)), strict=True)
             for j in range(q)
         }
         return sorted(found)

@@ -10,10 +10,16 @@ addition.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from lpsched.analysis.chain import Chain, StageMemory
 
 __all__ = ["Room", "room_of"]
+
+Counts: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +40,23 @@ class Room:
     weight_grad: int
     cap: int
 
-    def most_weight_grads(self, left: int, n: int) -> int:
-        r"""Most W's that can be left when F(m - n) starts and `left` I's are.
+    def left(self, n: int) -> tuple[Counts, Counts]:
+        r"""Return how many I's can be left when F(m - n) starts, and most W's for each.
 
-        m - n + 1 F's have started then, m - left I's and m - r W's have ended:
+        There are r I's from n to min(m, K + n - 1), for F(m - n) follows
+        I(m - n - K). With m - n + 1 F's started, m - r I's and m - q W's ended,
 
-        .. math:: (a + b)\,r \le L - \mathrm{extra} + a (n - 1) + b\,\mathrm{left}
+        .. math:: (a + b)\,q \le L - \mathrm{extra} + a (n - 1) + b\,r
+
+        and r <= q, for W follows I: an r without such a q is left out.
         """
-        if self.limit is None or self.memory.weight_grad == 0:
-            return self.microbatches
-        held = self.memory
-        free = self.limit - held.during_forward
-        most = free + held.forward * (n - 1) + held.input_grad * left
-        return min(self.microbatches, most // held.weight_grad)
+        m, held = self.microbatches, self.memory
+        r = np.arange(n, min(m, self.cap + n - 1) + 1)
+        q = np.full(len(r), m)
+        if self.limit is not None and held.weight_grad > 0:
+            free = self.limit - held.during_forward + held.forward * (n - 1)
+            q = np.minimum(m, (free + held.input_grad * r) // held.weight_grad)
+        return r[q >= r], q[q >= r]
 
     def least_work(self, n: int) -> int:
         r"""Least ticks of I's and W's from the start of I(k - K - n) to that of F(k).

@@ -38,7 +38,7 @@ def constructions(
     rooms = rooms_of(chain)
     yield from _deadline(pipeline, chain, bound)
     yield "zb-h1", zero_bubble_order(pipeline, depth=1)
-    for _, orders in sorted(automatic_orders(pipeline), key=lambda run: run[0]):
+    for _, orders in automatic_orders(pipeline):
         yield "zb-auto", orders
     yield "zb-h2", zero_bubble_order(pipeline, depth=2)
     yield "1f1b", one_f_one_b_order(pipeline)

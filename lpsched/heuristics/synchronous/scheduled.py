@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lpsched.analysis.order_timing import time_in_order
 from lpsched.analysis.pipeline import Order, Pipeline
 from lpsched.core.graph import DeviceId, OpId
-from lpsched.core.schedule import Schedule
+from lpsched.core.schedule import Placed, Schedule
 from lpsched.heuristics.method import verified
 
 __all__ = ["scheduled", "timed"]
@@ -26,7 +26,18 @@ def timed(pipeline: Pipeline, orders: Mapping[DeviceId, Order]) -> Schedule:
         found = [pipeline.op(slot) for slot in orders[device]]
         found += [pipeline.updates[s] for s in stages]
         ops[device] = [op for op in found if op is not None]
-    return time_in_order(pipeline.graph, ops)
+    placed = pipeline.placed
+    period, starts = time_in_order(placed, list(ops.values()))
+    at = dict(zip(placed.ops, starts, strict=True))
+    homes = dict(zip(placed.ops, placed.devices, strict=True))
+    graph = pipeline.graph
+    return Schedule(
+        graph=graph.name,
+        graph_digest=pipeline.digest,
+        period=period,
+        ops={op.id: Placed(homes[op.id], at[op.id]) for op in graph.ops},
+        graph_document=graph,
+    )
 
 
 def scheduled(pipeline: Pipeline, orders: Mapping[DeviceId, Order]) -> Schedule:
