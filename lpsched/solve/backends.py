@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 
-from lpsched.core.result import Proof, Status
-from lpsched.errors import SolverError
+from lpsched.core.result import Proof, Status, Stop
+from lpsched.errors import SolverError, UnsupportedError
 from lpsched.formulations.api import Backend, Limits, Outcome, Request
 from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import Search
@@ -106,9 +106,16 @@ def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcom
 
     used = used_name(search)
     search.searched(used)
-    return backend_of(used)(
-        request, limits, progress=progress, interrupt=search.interrupt
-    )
+    try:
+        return backend_of(used)(
+            request, limits, progress=progress, interrupt=search.interrupt
+        )
+    except UnsupportedError as error:
+        if search.best is None:
+            raise
+        # What has been found stands; the result says why no more was.
+        search.stats["unsupported"] = str(error)
+        return Outcome(status=Status.UNKNOWN, stop=Stop.METHOD)
 
 
 def exhaustion(search: Search, value: int, **more: int) -> Proof:

@@ -14,7 +14,7 @@ import pytest
 from lpsched.core.graph import Device, Graph
 from lpsched.core.io import load_graph
 from lpsched.core.result import Status, Stop
-from lpsched.errors import InstanceError, SolverError
+from lpsched.errors import InstanceError, SolverError, UnsupportedError
 from lpsched.formulations import cpsat
 from lpsched.formulations.api import Limits, Outcome, Request
 from lpsched.solve import SolveParams, backends, solve, solve_by_method
@@ -193,6 +193,21 @@ def test_a_schedule_that_breaks_a_rule_is_never_handed_on(
     monkeypatch.setattr(backends, "backend_of", lambda _name: liar)
     with pytest.raises(SolverError, match="breaks rules"):
         solve(graph, SolveParams(objective=ALL))
+
+
+def test_a_back_end_that_cannot_serve_leaves_what_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unable(request: Request, limits: Limits, **_: object) -> Outcome:
+        del request, limits
+        raise UnsupportedError("times too long")
+
+    monkeypatch.setattr(backends, "backend_of", lambda _name: unable)
+    answer = solve(_small("chain4-p2-s6"), SolveParams(objective=ALL))
+    assert answer.result.status is Status.FEASIBLE
+    assert answer.schedule is not None
+    assert answer.result.stats is not None
+    assert answer.result.stats["unsupported"] == "times too long"
 
 
 @pytest.mark.parametrize(
