@@ -15,6 +15,7 @@ __all__ = ["Item", "Marked", "marked_graph"]
 MAX_EDGES = 1_000_000
 _WHOLE = ("int", "long")
 _REAL = ("float", "double")
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ class _Keys:
         elif kind in _REAL:
             value = _real(text)
         elif kind == "boolean":
-            value = {"true": True, "1": True, "false": False, "0": False}.get(text)
+            value = _TRUTH.get(text.lower())
         if value is None:
             self._log.add(data.line, f"{name}: expected a {kind}, got {seen(text)}")
         return value

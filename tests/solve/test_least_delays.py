@@ -1,0 +1,51 @@
+"""LayerPipe's delays beside those that the best period needs."""
+
+from __future__ import annotations
+
+import pytest
+from factories import make_graph, training_chain
+
+from lpsched.core.result import Status
+from lpsched.errors import UnsupportedError
+from lpsched.network import compile_network, load_shipped
+from lpsched.solve import SolveParams
+from lpsched.solve.least_delays import compare_delays, staleness
+from lpsched.verify import verify
+
+
+def test_tiny_mlp_needs_half_the_staleness_of_the_rule() -> None:
+    """Three stages, the first layer two stages before the last: 1 + 2·2 and 1.
+
+    The optimum on 4 devices takes as long as the longest op, 200,704 MAC, and is
+    proved to need staleness 2.
+    """
+    graph = compile_network(load_shipped("tiny-mlp"), devices=4).graph
+    table = compare_delays(graph)
+    assert table.answer.result.status is Status.OPTIMAL
+    assert verify(graph, table.layerpipe) == ()
+    document = table.document()
+    assert document["period"] == 200704
+    assert document["period_proved"]
+    assert document["staleness"]["rule"] == staleness(table.rule) == 4
+    assert document["staleness"]["optimum"] == document["staleness"]["bound"] == 2
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_figures_are_ordered_as_they_must_be(devices: int) -> None:
+    """No schedule has less than its loops need; LayerPipe's own never tops the rule."""
+    graph = training_chain(4, devices=devices)
+    table = compare_delays(graph, SolveParams(time_limit=10))
+    document = table.document()
+    totals = document["staleness"]
+    assert totals["bound"] <= totals["optimum"]
+    assert totals["layerpipe"] <= totals["rule"]
+    assert document["period"] <= document["layerpipe_period"]
+    assert document["stages"] <= devices
+    for entry in document["delays"].values():
+        assert entry["loops"] <= entry["optimum"]
+        assert entry["rule"] == 1 + 2 * (document["stages"] - 1 - entry["stage"])
+
+
+def test_a_graph_without_layers_has_no_rule() -> None:
+    with pytest.raises(UnsupportedError):
+        compare_delays(make_graph({"a": 1}))
