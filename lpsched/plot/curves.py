@@ -31,10 +31,10 @@ class Frame(NamedTuple):
         return Point(self.x, self.y)
 
     def edge_towards(self, target: Point) -> Point:
-        """Return where the way from the centre to `target` leaves the box."""
+        """Return where the way from the centre towards `target` leaves the box."""
         dx, dy = target.x - self.x, target.y - self.y
         reach = max(abs(dx) / self.width, abs(dy) / self.height) * 2
-        if reach <= 1:
+        if reach == 0:
             return self.centre
         return Point(self.x + dx / reach, self.y + dy / reach)
 

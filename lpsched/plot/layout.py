@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lpsched.analysis.layers import Layer, layers_of
 from lpsched.core.graph import Graph, OpId
@@ -110,7 +110,8 @@ def _gridded(
     tops = [0.0, 0.0, 0.0]
     for row in (1, 2):
         tops[row] = tops[row - 1] + deep[row - 1] * (HEIGHT + ACROSS) - ACROSS + ROW
-    pitch = max(widths.values()) + ALONG
+    labels = (width(wire.label, LABEL, bold=True) for wire in chart.wires)
+    pitch = max(widths.values()) + max(ALONG, max(labels, default=0) + PADDING)
     frames = {
         op: Frame(
             (column + 0.5) * pitch,
@@ -120,13 +121,30 @@ def _gridded(
         )
         for op, (column, row, i) in places.items()
     }
-    curves = tuple((w, _grid_curve(w, frames, places)) for w in chart.wires)
+    curves = tuple(
+        (wire, _grid_curve(wire, frames, places)) for wire in _once(chart.wires, places)
+    )
     return Layout(
         width=len(layers) * pitch,
         frames=frames,
         curves=curves,
         bands=_bands(layers, stages, pitch),
     )
+
+
+def _once(
+    wires: Sequence[Wire], places: Mapping[OpId, tuple[int, int, int]]
+) -> Iterator[Wire]:
+    """Label wires to the parts of an op once, where all carry the same."""
+    labelled: set[tuple[OpId, int, int, str]] = set()
+    for wire in wires:
+        column, row, part = places[wire.dst]
+        mark = (wire.src, column, row, wire.label)
+        if mark in labelled and part > 0 and wire.src != wire.dst:
+            yield replace(wire, label="")
+        else:
+            yield wire
+        labelled.add(mark)
 
 
 def _grid_curve(
@@ -152,13 +170,17 @@ def _grid_curve(
     return bent(src, dst, 0.0 if i == j == 0 else BEND / 4)
 
 
-def _loop(frame: Frame) -> Curve:
-    """A loop at the left side of a box."""
-    left = frame.x - frame.width / 2
-    start, end = Point(left, frame.y + 5), Point(left, frame.y - 5)
-    return Curve(
-        start, ((Point(left - 18, frame.y + 14), Point(left - 18, frame.y - 14), end),)
-    )
+def _loop(frame: Frame, *, above: bool = False) -> Curve:
+    """A loop at the left side of a box, or on top of it."""
+    if above:
+        top = frame.y - frame.height / 2
+        start, end = Point(frame.x + 6, top), Point(frame.x - 6, top)
+        one, two = Point(frame.x + 15, top - 17), Point(frame.x - 15, top - 17)
+    else:
+        left = frame.x - frame.width / 2
+        start, end = Point(left, frame.y + 5), Point(left, frame.y - 5)
+        one, two = Point(left - 18, frame.y + 14), Point(left - 18, frame.y - 14)
+    return Curve(start, ((one, two, end),))
 
 
 def _bands(
@@ -201,7 +223,7 @@ def _ranked(chart: Chart, widths: Mapping[OpId, float]) -> Layout:
     }
     _dock(chart.wires, frames, ways)
     curves = tuple(
-        (wire, through(ways[i]) if i in ways else _loop(frames[wire.src]))
+        (wire, through(ways[i]) if i in ways else _loop(frames[wire.src], above=True))
         for i, wire in enumerate(chart.wires)
     )
     return Layout(width=left, frames=frames, curves=curves)
