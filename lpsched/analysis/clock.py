@@ -181,7 +181,7 @@ def min_period_retiming(graph: AnyGraph) -> tuple[int, dict[Node, int]]:
     high = circuit.timing(laps).period
     while low < high:
         middle = (low + high) // 2
-        better = _feasible(circuit, middle)
+        better = _feasible(circuit, middle, laps)
         if better is None:
             low = middle + 1
         else:
@@ -231,9 +231,18 @@ def retime_feasible(graph: AnyGraph, period: int) -> dict[Node, int] | None:
     return None if laps is None else circuit.named(laps)
 
 
-def _feasible(circuit: Circuit, period: int) -> list[int] | None:
+def _feasible(
+    circuit: Circuit, period: int, start: Sequence[int] = ()
+) -> list[int] | None:
+    """Least laps, at least those of `start`, under which no path is too long.
+
+    The least laps for a longer period are a good start: shorter ones only need more.
+    A cycle of what moved the nodes last shows that there are none, from any start:
+    each such node v lies at most at r(u) - W(u, v) + 1 by its origin u, and one of
+    them lay below.
+    """
     num_nodes = len(circuit.times)
-    laps = [0] * num_nodes
+    laps = list(start) or [0] * num_nodes
     moved_by = [-1] * num_nodes
     while late := circuit.timing(laps).too_long(period):
         for node, origin in late.items():

@@ -64,17 +64,18 @@ def test_no_retiming_beats_the_least_clock_period(graph: MultiDiGraph) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(bare_graphs().filter(lambda graph: len(graph) <= 4), st.integers(0, 4))
+@given(bare_graphs().filter(lambda graph: len(graph) <= 3), st.integers(0, 4))
 def test_no_retiming_of_a_clock_period_has_fewer_registers(
     graph: MultiDiGraph, more: int
 ) -> None:
+    """Laps above 6 cannot help 3 nodes: no two edges in a row have more delays."""
     period = min_period_retiming(graph)[0] + more
     found = min_register_retiming(graph, period)
     assert found is not None
     count, retiming = found
     best = min(
         num_registers(retimed)
-        for retimed in legal_retimings(graph, 4)
+        for retimed in legal_retimings(graph, 6)
         if clock_period(retimed) <= period
     )
     assert count == best == num_registers(apply_retiming(graph, retiming))
