@@ -50,7 +50,18 @@ def load_problem(file: str, devices: int | None) -> Problem:
     FormatError, InstanceError
         The file cannot be read or scheduled, or the device count does not fit it.
     """
-    loaded = _load(file)
+    try:
+        return _problem(_load(file), file, devices)
+    except InstanceError as error:
+        if error.source is not None or type(error) is not InstanceError:
+            raise
+        raise InstanceError(error.faults, source=file) from error
+
+
+def _problem(
+    loaded: Network | Instance | Graph | Schedule, file: str, devices: int | None
+) -> Problem:
+    """Compile what a file held; the faults of compiling do not name the file."""
     if isinstance(loaded, Network):
         if devices is None:
             text = "a network says nothing of devices; give their number with --devices"
@@ -107,7 +118,7 @@ def load_graph_file(file: str) -> Graph:
     """Read a file that must hold a graph."""
     loaded = load_any(Path(file))
     if not isinstance(loaded, Graph):
-        text = f"a graph (lpsched/graph/1) is wanted, not a {_what(loaded)}"
+        text = f"a graph (lpsched/graph/1) is wanted, not {_what(loaded)}"
         raise InstanceError([Fault("schema", text)], source=file)
     return loaded
 
@@ -116,10 +127,11 @@ def load_schedule_file(file: str) -> Schedule:
     """Read a file that must hold a schedule."""
     loaded = load_any(Path(file))
     if not isinstance(loaded, Schedule):
-        text = f"a schedule (lpsched/schedule/1) is wanted, not a {_what(loaded)}"
+        text = f"a schedule (lpsched/schedule/1) is wanted, not {_what(loaded)}"
         raise InstanceError([Fault("schema", text)], source=file)
     return loaded
 
 
 def _what(loaded: object) -> str:
-    return type(loaded).__name__.lower()
+    name = type(loaded).__name__.lower()
+    return f"{'an' if name == 'instance' else 'a'} {name}"

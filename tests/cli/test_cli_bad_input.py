@@ -134,3 +134,27 @@ def test_an_unknown_verb_is_a_usage_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     _fails(capsys, "frobnicate")
+
+
+def test_a_fault_found_while_compiling_names_the_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "n.yaml"
+    path.write_text(
+        "schema: lpsched/network/1\nname: n\ninput: [3, 8, 8]\n"
+        "layers: [{name: a, type: linear, out: 2}]\n"
+    )
+    err = _fails(capsys, "build", str(path), "--devices", "2")
+    assert f"{path}: layers[0]: linear takes" in err
+
+
+def test_an_instance_where_a_graph_is_wanted_is_called_an_instance(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "i.yaml"
+    path.write_text(
+        "schema: lpsched/instance/1\ndevices: 1\n"
+        "network: {schema: lpsched/network/1, name: n, layers: [{name: a, forward: 1}]}"
+    )
+    err = _fails(capsys, "verify", str(path), str(path))
+    assert "is wanted, not an instance" in err
