@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from lpsched.core.graph import DeviceId, Op
 from lpsched.core.instance import Arrangement, Placement
@@ -43,11 +44,15 @@ def found_stages(
         What people should know: devices without a stage, or that fewer stages would
         have no greater load.
     faults : list of Fault
-        More stages than layers, or layers that may not run where they would have to.
+        More stages than layers, layers that may not run where they would have to, or
+        ``rule: contiguous`` with lists that are not.
     """
     loads = _layer_loads(ops, devices)
     count = placement.stages
     if placement.rule == "contiguous":
+        faults = list(_order_faults(stage_lists(placement) or (), loads))
+        if faults:
+            return placement, [], faults
         placement = replace(placement, rule="stages")
         if count is None:
             count = max(1, min(len(devices), len(loads)))
@@ -66,6 +71,22 @@ def found_stages(
     lists = tuple(tuple(names[i:j]) for i, j in zip(starts, ends, strict=True))
     notes = list(_notes(rows, ends, len(devices)))
     return replace(placement, stages=lists), notes, []
+
+
+def _order_faults(
+    lists: Sequence[Sequence[str]], layers: Iterable[str]
+) -> Iterator[Fault]:
+    """Complain of the first layer that goes back to a stage before the last one's."""
+    stage_of = {name: i for i, names in enumerate(lists) for name in names}
+    in_order = [(name, stage_of[name]) for name in layers if name in stage_of]
+    for (above, before), (name, stage) in pairwise(in_order):
+        if stage < before:
+            text = (
+                "`rule: contiguous` asks for stages in the order of the layers; "
+                f"{name!r} of stage {stage} comes after {above!r} of stage {before}"
+            )
+            yield Fault("placement.stages", text)
+            return
 
 
 def _layer_loads(

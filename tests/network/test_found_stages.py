@@ -163,3 +163,15 @@ def test_stages_follow_the_devices_as_arranged(
     graph = graph_of(*layers, devices=3, placement=placement)
     homes = {op.stage: op.devices for op in graph.ops}
     assert [homes[s] for s in range(count)] == [(f"d{d}",) for d in expected]
+
+
+def test_contiguous_lists_must_follow_the_layers() -> None:
+    """Stage 1 of a, c | b, d would begin before stage 0 ends."""
+    placement = {"rule": "contiguous", "stages": [["a", "c"], ["b", "d", "e"]]}
+    instance = instance_of(*FIVE, devices=2, placement=placement)
+    with pytest.raises(InstanceError, match="'c' of stage 0 comes after 'b'") as caught:
+        compile_instance(instance)
+    assert [fault.path for fault in caught.value.faults] == ["placement.stages"]
+    placement["stages"] = [["b", "a"], ["c", "d", "e"]]
+    instance = instance_of(*FIVE, devices=2, placement=placement)
+    assert stages_of(instance) == [{"a", "b"}, {"c", "d", "e"}]
