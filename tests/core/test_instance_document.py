@@ -209,11 +209,27 @@ perod_slack: 1
         ("objective: []", "objective", "at least one"),
         ("objective: [period, period]", "objective", "listed twice"),
         ("period_slack: -0.1", "period_slack", ">= 0"),
+        ("period_slack: -1", "period_slack", "expected a number >= 0, got -1"),
+        ("period_slack: '1/0'", "period_slack", 'such as "1/50"'),
+        ("period_slack: '-1/2'", "period_slack", 'such as "1/50"'),
+        ("costs: {tick: -3}", "costs.tick", "expected a number > 0, got -3"),
+        ("costs: {tick: -0.5}", "costs.tick", "expected a number > 0, got -0.5"),
         ("max_period: 0", "max_period", ">= 1"),
     ],
 )
 def test_bad_instances_are_refused(text: str, path: str, message: str) -> None:
     assert message in faults(text)[path]
+
+
+def test_devices_that_are_null_are_missing() -> None:
+    document = {"schema": "lpsched/instance/1", "network": NETWORK, "devices": None}
+    with pytest.raises(FormatError, match="devices: required, but missing"):
+        instance_from_document(document)
+
+
+def test_a_period_slack_may_be_a_fraction() -> None:
+    assert read("period_slack: '1/10'").period_slack == Fraction(1, 10)
+    assert read("period_slack: '0/1'").period_slack == 0
 
 
 def test_an_instance_has_a_network_or_a_graph_not_both() -> None:

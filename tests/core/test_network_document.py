@@ -137,7 +137,7 @@ layers:
     assert found["layers[0].kernel"] == "required, but missing"
     assert "did you mean 'kernel'?" in found["layers[0].kernl"]
     assert "a b" in found["layers[1].name"]
-    assert found["layers[1].forward"] == "expected an integer >= 0, got -1"
+    assert found["layers[1].forward"] == "expected a number >= 0, got -1"
     assert found["layers[1].input_grad"] == 'expected a number, got "yes"'
     assert found["layers[1].weight_grad.d0"] == 'expected a number, got "x"'
     assert found["layers[2].out"] == "expected an integer, got 2.5"

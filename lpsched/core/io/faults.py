@@ -52,8 +52,13 @@ def path_text(parts: Iterable[str | int]) -> str:
 
 
 def _seen(value: object) -> str:
-    text = json.dumps(value, default=str, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."
+    """Write the beginning of a value; not more of it, for it may be huge."""
+    text = ""
+    for piece in json.JSONEncoder(default=str, ensure_ascii=False).iterencode(value):
+        text += piece[:61]
+        if len(text) > 60:
+            return text[:57] + "..."
+    return text
 
 
 def _message(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's
@@ -71,7 +76,8 @@ def _expectation(error: Any) -> str:  # noqa: ANN401 - pydantic's
     if kind in _LIMITS:
         sign, name = _LIMITS[kind]
         limit = context[name]
-        what = "an integer" if isinstance(limit, int) else "a number"
+        real = isinstance(limit, float) or error["loc"][-1] == branch("whole")
+        what = "a number" if real else "an integer"
         text = f"expected {what} {sign} {int(limit) if limit == int(limit) else limit}"
     elif kind == "literal_error":
         text = f"expected {context['expected']}"

@@ -112,14 +112,15 @@ def _inside(where: str, fault: Fault) -> Fault:
 
 def _instance_faults(plain: Plain) -> Iterator[Fault]:
     """Faults between the keys of the document."""
-    if ("network" in plain) == ("graph" in plain):
+    has_graph = plain.get("graph") is not None
+    if (plain.get("network") is not None) == has_graph:
         yield Fault("", "expected either `network` or `graph`")
-    if "graph" in plain:
+    if has_graph:
         for key in _BELONGS_TO_A_NETWORK:
             if key in plain:
                 yield Fault(key, "goes with a network; a graph states its own")
-    elif "devices" not in plain:
-        yield Fault("devices", "required, but missing")
+    elif plain.get("devices") is None:
+        yield Fault("devices", "required, but missing: their number or a list of them")
     yield from _platform_faults(plain)
     yield from _regime_faults(_mapping(plain, "training"))
     yield from _stage_faults(_mapping(plain, "placement"))

@@ -17,7 +17,12 @@ from lpsched.core.io.fields import (
     Positive,
 )
 from lpsched.core.io.graph_document import LinkDocument, LinkOverride
-from lpsched.core.io.numbers import NumberField, PositiveNumberField, SpeedField
+from lpsched.core.io.numbers import (
+    NumberField,
+    PositiveNumberField,
+    ShareField,
+    SpeedField,
+)
 from lpsched.core.limits import MAX_DEVICES
 from lpsched.core.network import Saves
 
@@ -230,6 +235,6 @@ class InstanceDocument(Document):
     training: TrainingDocument = TrainingDocument()
     placement: PlacementDocument = PlacementDocument()
     objective: Annotated[tuple[Objective, ...] | None, NOT_EMPTY] = None
-    period_slack: NumberField = 0
+    period_slack: ShareField = 0
     max_period: Positive | None = None
     known: dict[Objective, KnownDocument] = Field(default_factory=dict)

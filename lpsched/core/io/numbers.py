@@ -18,6 +18,7 @@ __all__ = [
     "NumberField",
     "PositiveNumberField",
     "RealField",
+    "ShareField",
     "SpeedField",
     "exact",
     "exact_amount",
@@ -26,9 +27,9 @@ __all__ = [
 ]
 
 
-def exact(number: float) -> Fraction:
+def exact(number: float | str) -> Fraction:
     """Return the number as written: 0.1 is one tenth, not its nearest double."""
-    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+    return Fraction(repr(number) if isinstance(number, float) else number)
 
 
 def plain_number(number: Fraction) -> int | float:
@@ -53,7 +54,8 @@ def exact_cost(
 
 
 def _number_kind(value: Any) -> str:  # noqa: ANN401 - whatever the file holds
-    return branch("integer") if type(value) is int else branch("real")
+    # Not "<integer>": its faults would ask for an integer where any number is right.
+    return branch("whole") if type(value) is int else branch("real")
 
 
 def _cost_kind(value: Any) -> str:  # noqa: ANN401 - whatever the file holds
@@ -62,10 +64,14 @@ def _cost_kind(value: Any) -> str:  # noqa: ANN401 - whatever the file holds
     return branch("list") if isinstance(value, tuple) else _number_kind(value)
 
 
-def _positive(number: float) -> float:
-    if number <= 0:
-        raise ValueError("expected a number > 0")
-    return number
+def _share_kind(value: Any) -> str:  # noqa: ANN401 - whatever the file holds
+    return branch("fraction") if isinstance(value, str) else _number_kind(value)
+
+
+def _share(value: str) -> str:
+    if not re.fullmatch("[0-9]{1,15}/[1-9][0-9]{0,14}", value):
+        raise ValueError('expected a number >= 0 or a fraction such as "1/50"')
+    return value
 
 
 def _speed(value: Any) -> str:  # noqa: ANN401 - whatever the file holds
@@ -86,18 +92,32 @@ _Signed = Annotated[float, Field(ge=-MAX_INTEGER, le=MAX_INTEGER, allow_inf_nan=
 
 #: A number >= 0, whole or not.
 NumberField = Annotated[
-    Annotated[Count, Tag(branch("integer"))] | Annotated[_Real, Tag(branch("real"))],
+    Annotated[Count, Tag(branch("whole"))] | Annotated[_Real, Tag(branch("real"))],
     Discriminator(_number_kind),
 ]
 #: A number of either sign, whole or not.
 RealField = Annotated[
-    Annotated[Whole, Tag(branch("integer"))] | Annotated[_Signed, Tag(branch("real"))],
+    Annotated[Whole, Tag(branch("whole"))] | Annotated[_Signed, Tag(branch("real"))],
     Discriminator(_number_kind),
 ]
-PositiveNumberField = Annotated[NumberField, AfterValidator(_positive)]
+#: A number > 0, whole or not.
+PositiveNumberField = Annotated[
+    Annotated[int, Field(gt=0, le=MAX_INTEGER), Tag(branch("whole"))]
+    | Annotated[
+        float, Field(gt=0, le=MAX_INTEGER, allow_inf_nan=False), Tag(branch("real"))
+    ],
+    Discriminator(_number_kind),
+]
+#: A number >= 0, which a fraction in quotes states exactly where a decimal cannot.
+ShareField = Annotated[
+    Annotated[Count, Tag(branch("whole"))]
+    | Annotated[_Real, Tag(branch("real"))]
+    | Annotated[str, AfterValidator(_share), Tag(branch("fraction"))],
+    Discriminator(_share_kind),
+]
 #: A time: one number, one per device, or one per microbatch.
 CostField = Annotated[
-    Annotated[Count, Tag(branch("integer"))]
+    Annotated[Count, Tag(branch("whole"))]
     | Annotated[_Real, Tag(branch("real"))]
     | Annotated[dict[Identifier, NumberField], Tag(branch("map"))]
     | Annotated[tuple[NumberField, ...], Tag(branch("list"))],
