@@ -19,6 +19,8 @@ __all__ = [
     "Violation",
 ]
 
+_MAX_SHOWN = 100  # more faults than these help nobody; `faults` holds all
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -77,7 +79,9 @@ class _FaultyError(LpschedError, ValueError):
 
     def _text(self) -> str:
         prefix = f"{self.source}: " if self.source else ""
-        return "\n".join(f"{prefix}{fault}" for fault in self.faults)
+        lines = [f"{prefix}{fault}" for fault in self.faults[:_MAX_SHOWN]]
+        more = len(self.faults) - len(lines)
+        return "\n".join([*lines, f"{prefix}... and {more:,} more"] if more else lines)
 
 
 class FormatError(_FaultyError):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+import reprlib
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
 from lpsched.core.io.faults import path_text
 from lpsched.errors import Fault, FormatError
@@ -17,25 +20,39 @@ from lpsched.errors import Fault, FormatError
 __all__ = ["parse_json", "parse_text", "read_bytes", "read_document", "read_text"]
 
 
+#: More of a file is not read: a device such as /dev/zero never ends.
+_MAX_MEBIBYTES = 256
+_CHUNK = 2**20
+
+#: A few aliases of aliases can stand for more values than memory holds.
+_MAX_VALUES = 5_000_000
+_CHARACTERS_A_VALUE = 64  # long text counts as several values
+
+
 def read_text(path: str | Path) -> str:
-    """Read a UTF-8 file; a file that cannot be read is a `FormatError`."""
+    """Read a UTF-8 file; one that cannot be read or is too large: `FormatError`."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         fault = Fault("", f"not UTF-8 text (byte {error.start})")
         raise FormatError([fault], source=str(path)) from error
-    except OSError as error:
-        fault = Fault("", f"cannot be read: {error.strerror}")
-        raise FormatError([fault], source=str(path)) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Read a file of any kind; one that cannot be read is a `FormatError`."""
+    """Read a file or pipe; one that cannot be read or is too large: `FormatError`."""
+    data = bytearray()
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                data += chunk
+                if len(data) > _MAX_MEBIBYTES * 2**20:
+                    fault = Fault("", f"larger than {_MAX_MEBIBYTES} MiB")
+                    raise FormatError([fault], source=str(path))
     except OSError as error:
         fault = Fault("", f"cannot be read: {error.strerror}")
         raise FormatError([fault], source=str(path)) from error
+    return bytes(data)
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
@@ -101,19 +118,39 @@ def _json(text: str, source: str) -> Any:  # noqa: ANN401 - plain data
     except _NoNumberError as error:
         fault = Fault(f"line {_constant_line(text)}", f"not JSON: {error}")
         raise FormatError([fault], source=source) from error
+    except _DuplicateKeyError as error:
+        raise FormatError([_duplicate(text)], source=source) from error
     except ValueError as error:
         raise FormatError([Fault("", f"not JSON: {error}")], source=source) from error
+
+
+class _DuplicateKeyError(ValueError):
+    """A mapping of a JSON text has a key twice."""
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(f"the key {key!r} stands twice in one mapping")
-            seen.add(key)
+        raise _DuplicateKeyError
     return data
+
+
+def _duplicate(text: str) -> Fault:
+    """Name the first key that stands twice; the text is JSON up to there at least."""
+    above: list[set[str]] = []
+    for token in re.finditer(r'("(?:[^"\\]|\\.)*+")(\s*:)?|[{}]', text):
+        if token.group() == "{":
+            above.append(set())
+        elif token.group() == "}":
+            above.pop()
+        elif token.group(2):
+            key = json.loads(token.group(1))
+            if key in above[-1]:
+                line = text.count("\n", 0, token.start()) + 1
+                what = f"the key {reprlib.repr(key)} stands twice in one mapping"
+                return Fault(f"line {line}", f"not JSON: {what}")
+            above[-1].add(key)
+    return Fault("", "not JSON: a key stands twice in one mapping")
 
 
 class _NoNumberError(ValueError):
@@ -131,10 +168,42 @@ def _constant_line(text: str) -> int:
     return text.count("\n", 0, next(places, 0)) + 1
 
 
+class _TooManyValuesError(Exception):
+    """Aliases stand for more values than one may mean."""
+
+
+class _Constructor(SafeConstructor):
+    """Builds data from YAML nodes unless aliases in them multiply beyond measure."""
+
+    def construct_document(self, node: Node) -> Any:  # noqa: ANN401 - plain data
+        """Build the data; here, since merge keys multiply while they are built."""
+        if _expanded(node, {}) > _MAX_VALUES:
+            raise _TooManyValuesError
+        return super().construct_document(node)
+
+
+def _expanded(node: Node, known: dict[Node, int]) -> int:
+    """Count the values that a node stands for, each alias as all it repeats."""
+    if node not in known:
+        known[node] = 0  # an alias within itself is refused later
+        if isinstance(node, ScalarNode):
+            inner = len(node.value) // _CHARACTERS_A_VALUE
+        elif isinstance(node, MappingNode):
+            inner = sum(_expanded(n, known) for pair in node.value for n in pair)
+        else:
+            inner = sum(_expanded(n, known) for n in node.value)
+        known[node] = 1 + inner
+    return known[node]
+
+
 def _yaml(text: str, source: str) -> Any:  # noqa: ANN401 - plain data
     reader = YAML(typ="safe", pure=True)
+    reader.Constructor = _Constructor
     try:
         data = reader.load(text)
+    except _TooManyValuesError as error:
+        fault = Fault("", f"expands to more than {_MAX_VALUES:,} values (aliases?)")
+        raise FormatError([fault], source=source) from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}" if mark else ""
@@ -171,7 +240,8 @@ def _plain(
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                text = f"expected a key of text, got {key!r}; put it in quotes"
+                seen = reprlib.repr(key)
+                text = f"expected a key of text, got {seen}; put it in quotes"
                 faults.append(Fault(path_text(path), text))
         inner = above | {id(value)}
         return {
