@@ -9,11 +9,12 @@ import pytest
 
 from lpsched.cli import main
 
+GOOD_OPS = [{"id": "F1", "kind": "F", "duration": 3}]
 GOOD = {
     "schema": "lpsched/graph/1",
     "name": "g",
     "devices": [{"id": "d0"}],
-    "ops": [{"id": "F1", "kind": "F", "duration": 3}],
+    "ops": GOOD_OPS,
 }
 
 
@@ -158,3 +159,25 @@ def test_an_instance_where_a_graph_is_wanted_is_called_an_instance(
     )
     err = _fails(capsys, "verify", str(path), str(path))
     assert "is wanted, not an instance" in err
+
+
+@pytest.mark.parametrize(
+    ("changes", "use"),
+    [
+        ({"devices": 2, "links": [{"src": "d0", "dst": "d1"}]}, {}),
+        ({"ops": [*GOOD_OPS, {"id": "", "kind": "F", "duration": 3}]}, {"dst": "F2"}),
+        ({"ops": [*GOOD_OPS, "F2"]}, {"dst": "F2"}),
+        ({"delays": 3}, {"delay": "k"}),
+    ],
+)
+def test_a_bad_list_of_names_casts_no_doubt_on_what_refers_to_it(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    changes: dict[str, object],
+    use: dict[str, str],
+) -> None:
+    order = {"src": "F1", "dst": "F1", "delay": 1} | use
+    path = _written(tmp_path, **changes, dependences=[order])
+    err = _fails(capsys, "solve", path)
+    assert len(err.splitlines()) == 1
+    assert "unknown" not in err

@@ -248,6 +248,12 @@ def test_an_instance_of_a_graph_leaves_platform_and_regime_to_it() -> None:
     assert found["training"].startswith("goes with a network")
 
 
+def test_a_graph_where_a_network_is_wanted_is_one_fault() -> None:
+    assert faults("", network=GRAPH) == {
+        "network.schema": "this is a graph (lpsched/graph/1); a network is wanted"
+    }
+
+
 def test_paths_inside_an_instance_begin_at_its_file(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "instances").mkdir()

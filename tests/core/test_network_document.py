@@ -271,3 +271,8 @@ def test_a_network_is_read_from_a_file_and_faults_name_it(tmp_path: Path) -> Non
 def test_a_declared_order_that_is_valid_is_kept() -> None:
     order, cycle = topological_order({"z": (), "y": (), "x": ("z",), "a": ("y",)})
     assert (order, cycle) == (("z", "y", "x", "a"), ())
+
+
+def test_two_layers_of_one_name_are_no_cycle() -> None:
+    found = faults("layers: [{name: a, forward: 1}, {name: a, forward: 1}]")
+    assert found == {"layers[1].name": "'a' is taken by layers[0]"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -49,6 +50,7 @@ Part = TypeVar("Part")
 
 #: What a graph states itself, so that an instance of a graph must not.
 _BELONGS_TO_A_NETWORK = ("devices", "link", "links", "costs", "training")
+_ANY_SCHEMA = "lpsched/(network|instance|graph|schedule)/1"
 
 
 def instance_from_document(
@@ -100,6 +102,11 @@ def _part(
             return None, [_inside(where, fault) for fault in error.faults]
     if not isinstance(inner, Mapping):
         return None, []
+    found = re.fullmatch(_ANY_SCHEMA, str(inner.get("schema")))
+    if found and found[1] != key:
+        article = "an" if found[1] == "instance" else "a"
+        text = f"this is {article} {found[1]} ({found[0]}); a {key} is wanted"
+        return None, [_inside(where, Fault("schema", text))]
     part, faults = judge(inner)
     return part, [_inside(where, fault) for fault in faults]
 

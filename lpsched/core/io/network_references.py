@@ -111,6 +111,8 @@ def _input_faults(raw: Plain, layers: Sequence[tuple[int, Plain]]) -> Iterator[F
         name = layer.get("name")
         if isinstance(name, str):
             predecessors[name] = tuple(n for n in inputs if n in predecessors)
+    if len(predecessors) < len(known):
+        return  # two layers of one name would look like a cycle
     _, cycle = topological_order(predecessors)
     if cycle:
         text = f"the layers form a cycle: {' -> '.join((*cycle, cycle[0]))}"

@@ -15,13 +15,16 @@ from lpsched.errors import Fault
 __all__ = ["reference_faults"]
 
 Plain = Mapping[str, Any]
+#: Names that may be referred to; None where they cannot all be read, so that a
+#: reference cannot be judged.
+Names = set[str] | None
 
 
 def reference_faults(raw: Plain) -> list[Fault]:
     """Every fault between the parts of a graph document."""
     devices = _ids(raw, "devices")
     ops = _ids(raw, "ops")
-    delays = set(_mapping(raw, "delays"))
+    delays = _delay_names(raw)
     return [
         *_duplicates(raw, "devices"),
         *_duplicates(raw, "ops"),
@@ -43,8 +46,22 @@ def _items(raw: Plain, key: str) -> Iterator[tuple[str, Plain]]:
                 yield f"{key}[{i}]", item
 
 
-def _ids(raw: Plain, key: str) -> set[str]:
-    return {x["id"] for _, x in _items(raw, key) if isinstance(x.get("id"), str)}
+def _ids(raw: Plain, key: str) -> Names:
+    value = raw.get(key)
+    if not isinstance(value, list | tuple):
+        return None
+    known: set[str] = set()
+    for item in value:
+        name = item.get("id") if isinstance(item, Mapping) else None
+        if not isinstance(name, str) or not name:
+            return None
+        known.add(name)
+    return known
+
+
+def _delay_names(raw: Plain) -> Names:
+    delays = raw.get("delays", {})
+    return set(delays) if isinstance(delays, Mapping) else None
 
 
 def _mapping(raw: Plain, key: str) -> Plain:
@@ -81,21 +98,20 @@ def _occupies(op: Plain) -> bool:
     return op.get("devices") != () and op.get("devices") != []
 
 
-def _device_faults(raw: Plain, devices: set[str]) -> Iterator[Fault]:
+def _device_faults(raw: Plain, devices: Names) -> Iterator[Fault]:
     for path, op in _items(raw, "ops"):
         listed = list(_strings(op, "devices"))
         for i, name in listed:
-            if name not in devices:
-                yield Fault(f"{path}.devices[{i}]", _unknown("device", name, devices))
+            yield from _reference(f"{path}.devices[{i}]", name, "device", devices)
         if len({name for _, name in listed}) < len(listed):
             yield Fault(f"{path}.devices", "a device is listed twice")
-        if _occupies(op) and not devices:
+        if _occupies(op) and devices == set():
             text = "the graph has no device; give it one or say `devices: []` here"
             yield Fault(path, text)
         yield from _duration_faults(path, op, devices)
 
 
-def _duration_faults(path: str, op: Plain, devices: set[str]) -> Iterator[Fault]:
+def _duration_faults(path: str, op: Plain, devices: Names) -> Iterator[Fault]:
     duration = op.get("duration")
     if not isinstance(duration, Mapping):
         return
@@ -103,21 +119,20 @@ def _duration_faults(path: str, op: Plain, devices: set[str]) -> Iterator[Fault]
         yield Fault(f"{path}.duration", "an op without a device needs one integer")
         return
     for name in duration:
-        if name not in devices:
-            yield Fault(f"{path}.duration.{name}", _unknown("device", name, devices))
+        yield from _reference(f"{path}.duration.{name}", name, "device", devices)
+    known = devices or set()
     listed = {name for _, name in _strings(op, "devices")}
-    for name in sorted((listed or devices) & devices):
+    for name in sorted((listed or known) & known):
         if name not in duration:
             yield Fault(f"{path}.duration", f"no entry for the device {name!r}")
 
 
-def _link_faults(raw: Plain, devices: set[str]) -> Iterator[Fault]:
+def _link_faults(raw: Plain, devices: Names) -> Iterator[Fault]:
     seen: set[tuple[str, str]] = set()
     for path, link in _items(raw, "links"):
         src, dst = link.get("src"), link.get("dst")
         for key, name in (("src", src), ("dst", dst)):
-            if isinstance(name, str) and name not in devices:
-                yield Fault(f"{path}.{key}", _unknown("device", name, devices))
+            yield from _reference(f"{path}.{key}", name, "device", devices)
         if isinstance(src, str) and isinstance(dst, str):
             if src == dst:
                 yield Fault(path, f"a link from {src!r} to itself")
@@ -135,7 +150,7 @@ def _delay_faults(raw: Plain) -> Iterator[Fault]:
                 yield Fault(f"delays.{name}.max", text)
 
 
-def _use_faults(raw: Plain, ops: set[str], delays: set[str]) -> Iterator[Fault]:
+def _use_faults(raw: Plain, ops: Names, delays: Names) -> Iterator[Fault]:
     for path, tensor in _items(raw, "tensors"):
         yield from _reference(f"{path}.producer", tensor.get("producer"), "op", ops)
         for inner, use in _items(tensor, "consumers"):
@@ -148,12 +163,12 @@ def _use_faults(raw: Plain, ops: set[str], delays: set[str]) -> Iterator[Fault]:
         yield from _reference(f"{path}.delay", order.get("delay"), "delay", delays)
 
 
-def _reference(path: str, name: object, what: str, known: set[str]) -> Iterator[Fault]:
-    if isinstance(name, str) and name not in known:
+def _reference(path: str, name: object, what: str, known: Names) -> Iterator[Fault]:
+    if isinstance(name, str) and known is not None and name not in known:
         yield Fault(path, _unknown(what, name, known))
 
 
-def _group_faults(raw: Plain, ops: set[str]) -> Iterator[Fault]:
+def _group_faults(raw: Plain, ops: Names) -> Iterator[Fault]:
     free = {
         op["id"]
         for _, op in _items(raw, "ops")
