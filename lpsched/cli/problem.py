@@ -18,6 +18,7 @@ from lpsched.network import (
     Compiled,
     compile_instance,
     compile_network,
+    find_shipped,
     load_shipped,
     shipped_names,
 )
@@ -92,9 +93,9 @@ def _problem(
 
 def _load(file: str) -> Network | Instance | Graph | Schedule:
     path = Path(file)
-    if not path.exists() and file in shipped_names():
+    if file in shipped_names() and not path.is_file():
         return load_shipped(file)
-    return load_any(path)
+    return load_any(path, resolve=find_shipped)
 
 
 def _rounding(compiled: Compiled) -> dict[str, Any] | None:
@@ -116,7 +117,7 @@ def _with_devices(instance: Instance, count: int, source: str) -> Instance:
 
 def load_graph_file(file: str) -> Graph:
     """Read a file that must hold a graph."""
-    loaded = load_any(Path(file))
+    loaded = _load(file)
     if not isinstance(loaded, Graph):
         text = f"a graph (lpsched/graph/1) is wanted, not {_what(loaded)}"
         raise InstanceError([Fault("schema", text)], source=file)
@@ -125,7 +126,7 @@ def load_graph_file(file: str) -> Graph:
 
 def load_schedule_file(file: str) -> Schedule:
     """Read a file that must hold a schedule."""
-    loaded = load_any(Path(file))
+    loaded = _load(file)
     if not isinstance(loaded, Schedule):
         text = f"a schedule (lpsched/schedule/1) is wanted, not {_what(loaded)}"
         raise InstanceError([Fault("schema", text)], source=file)

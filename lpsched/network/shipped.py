@@ -10,7 +10,7 @@ from pathlib import Path
 from lpsched.core.network import Network
 from lpsched.errors import Fault, FormatError
 
-__all__ = ["load_shipped", "shipped_names", "shipped_text"]
+__all__ = ["find_shipped", "load_shipped", "shipped_names", "shipped_text"]
 
 _SUFFIX = ".yaml"
 
@@ -49,6 +49,14 @@ def load_shipped(name: str) -> Network:
     return network_from_document(
         parse_text(shipped_text(name), source=source), source=source
     )
+
+
+def find_shipped(name: str) -> Network | None:
+    """Read a shipped network; None if no network of this name is shipped.
+
+    For readers of instances: ``load_instance(path, resolve=find_shipped)``.
+    """
+    return load_shipped(name) if name in shipped_names() else None
 
 
 def _shipped() -> Iterator[tuple[str, Traversable]]:

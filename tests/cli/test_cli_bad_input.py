@@ -181,3 +181,15 @@ def test_a_bad_list_of_names_casts_no_doubt_on_what_refers_to_it(
     err = _fails(capsys, "solve", path)
     assert len(err.splitlines()) == 1
     assert "unknown" not in err
+
+
+def test_a_shipped_name_inside_an_instance_is_found(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "i.yaml"
+    text = "schema: lpsched/instance/1\nnetwork: {}\ndevices: 2\n"
+    path.write_text(text.format("tiny-mlp"))
+    assert main(["bound", str(path)]) == 0
+    assert "Traceback" not in capsys.readouterr().err
+    path.write_text(text.format("tiny-mlpp"))
+    assert "tiny-mlpp" in _fails(capsys, "bound", str(path))

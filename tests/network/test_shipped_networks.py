@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from lpsched.core.graph import Graph
+from lpsched.core.io import load_instance
 from lpsched.errors import FormatError
-from lpsched.network import compile_network, load_shipped, shipped_names
+from lpsched.network import (
+    compile_network,
+    find_shipped,
+    load_shipped,
+    shipped_names,
+)
 from lpsched.network.shapes import works_of
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -160,3 +166,19 @@ def test_residual_blocks_join_two_paths() -> None:
         "layer2_0_down_bn",
     )
     assert network.successors["layer1_0_add"] == ("layer1_1_conv1", "layer1_1_add")
+
+
+def test_an_instance_may_name_a_shipped_network_where_no_file_has_that_name(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "i.yaml"
+    path.write_text("schema: lpsched/instance/1\nnetwork: tiny-mlp\ndevices: 2\n")
+    assert load_instance(path, resolve=find_shipped).network == load_shipped("tiny-mlp")
+    with pytest.raises(FormatError, match=r"network \(.*tiny-mlp\): cannot be read"):
+        load_instance(path)
+    (tmp_path / "tiny-mlp").write_text(
+        "schema: lpsched/network/1\nname: mine\nlayers: [{name: a, forward: 1}]\n"
+    )
+    network = load_instance(path, resolve=find_shipped).network
+    assert network is not None
+    assert network.name == "mine"

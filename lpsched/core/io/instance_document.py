@@ -43,10 +43,12 @@ from lpsched.core.limits import MAX_DEVICES
 from lpsched.core.network import Network
 from lpsched.errors import Fault, FormatError
 
-__all__ = ["InstanceDocument", "instance_from_document"]
+__all__ = ["InstanceDocument", "Resolve", "instance_from_document"]
 
 Plain = Mapping[str, Any]
 Part = TypeVar("Part")
+#: From a name to the network that bears it; None for a name unknown.
+Resolve = Callable[[str], Network | None]
 
 #: What a graph states itself, so that an instance of a graph must not.
 _BELONGS_TO_A_NETWORK = ("devices", "link", "links", "costs", "training")
@@ -54,7 +56,11 @@ _ANY_SCHEMA = "lpsched/(network|instance|graph|schedule)/1"
 
 
 def instance_from_document(
-    raw: Plain, *, source: str | None = None, folder: str | Path = "."
+    raw: Plain,
+    *,
+    source: str | None = None,
+    folder: str | Path = ".",
+    resolve: Resolve | None = None,
 ) -> Instance:
     """Check an instance document, read what it names, and build the instance.
 
@@ -62,6 +68,9 @@ def instance_from_document(
     ----------
     folder : str or Path
         Where the paths inside the document begin: the folder of its file.
+    resolve : callable, optional
+        Finds a network that is named where no such file exists
+        (`lpsched.network.find_shipped`); by default only files are named.
 
     Raises
     ------
@@ -70,12 +79,23 @@ def instance_from_document(
     """
     plain = as_tuples(raw)
     document, faults = validate(InstanceDocument, plain)
-    network, network_faults = _part(raw, "network", Path(folder), judge_network)
+    network, network_faults = _named(raw, Path(folder), resolve), list[Fault]()
+    if network is None:
+        network, network_faults = _part(raw, "network", Path(folder), judge_network)
     graph, graph_faults = _part(raw, "graph", Path(folder), _judge_graph)
     faults += [*network_faults, *graph_faults, *_instance_faults(plain)]
     if faults:
         raise FormatError(faults, source=source)
     return _instance(document, network, graph)
+
+
+def _named(raw: Plain, folder: Path, resolve: Resolve | None) -> Network | None:
+    """Find the network by its name, unless a file has that name."""
+    name = raw.get("network")
+    if resolve is None or not isinstance(name, str):
+        return None
+    network = resolve(name)
+    return None if network is None or (folder / name).is_file() else network
 
 
 def _judge_graph(raw: Plain) -> tuple[Graph | None, list[Fault]]:

@@ -9,7 +9,7 @@ from typing import Any
 from lpsched.core.graph import Graph
 from lpsched.core.instance import Instance
 from lpsched.core.io.graph_document import graph_from_document
-from lpsched.core.io.instance_document import instance_from_document
+from lpsched.core.io.instance_document import Resolve, instance_from_document
 from lpsched.core.io.network_document import network_from_document
 from lpsched.core.io.network_references import unknown_name
 from lpsched.core.io.parse import read_document
@@ -28,16 +28,21 @@ def load_network(path: str | Path) -> Network:
     return _network(read_document(path), path)
 
 
-def load_instance(path: str | Path) -> Instance:
+def load_instance(path: str | Path, *, resolve: Resolve | None = None) -> Instance:
     """Read an instance file and what it names, relative to it.
 
-    See `instance_from_document` for errors.
+    See `instance_from_document` for `resolve` and for errors.
     """
-    return _instance(read_document(path), path)
+    return _instance(read_document(path), path, resolve)
 
 
-def load_any(path: str | Path) -> AnyDocument:
+def load_any(path: str | Path, *, resolve: Resolve | None = None) -> AnyDocument:
     """Read a file as the document that its `schema` key names.
+
+    Parameters
+    ----------
+    resolve : callable, optional
+        For an instance; see `instance_from_document`.
 
     Raises
     ------
@@ -49,6 +54,8 @@ def load_any(path: str | Path) -> AnyDocument:
     reader = _READERS.get(schema) if isinstance(schema, str) else None
     if reader is None:
         raise FormatError([Fault("schema", _schema_fault(raw))], source=str(path))
+    if reader is _instance:
+        return _instance(raw, path, resolve)
     return reader(raw, path)
 
 
@@ -65,8 +72,11 @@ def _network(raw: Mapping[str, Any], path: str | Path) -> Network:
     return network_from_document(raw, source=str(path))
 
 
-def _instance(raw: Mapping[str, Any], path: str | Path) -> Instance:
-    return instance_from_document(raw, source=str(path), folder=Path(path).parent)
+def _instance(
+    raw: Mapping[str, Any], path: str | Path, resolve: Resolve | None = None
+) -> Instance:
+    folder = Path(path).parent
+    return instance_from_document(raw, source=str(path), folder=folder, resolve=resolve)
 
 
 def _graph(raw: Mapping[str, Any], path: str | Path) -> Graph:
