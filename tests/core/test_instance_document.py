@@ -215,6 +215,8 @@ perod_slack: 1
         ("costs: {tick: -3}", "costs.tick", "expected a number > 0, got -3"),
         ("costs: {tick: -0.5}", "costs.tick", "expected a number > 0, got -0.5"),
         ("max_period: 0", "max_period", ">= 1"),
+        ("name: ''", "name", 'expected a string that is not empty, got ""'),
+        ("costs: {tick: x}", "costs.tick", 'expected a number, got "x"'),
     ],
 )
 def test_bad_instances_are_refused(text: str, path: str, message: str) -> None:
@@ -299,6 +301,8 @@ def test_any_document_is_read_by_its_schema(tmp_path: Path) -> None:
     [
         ("schema: lpsched/network/2", "did you mean 'lpsched/network/1'?"),
         ("schema: 1", "expected one of lpsched/network/1"),
+        ("schema: null", "expected one of lpsched/network/1"),
+        ("schema: null", "got null"),
         ("name: n", "required, but missing (one of lpsched/network/1"),
     ],
 )

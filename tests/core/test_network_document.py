@@ -276,3 +276,8 @@ def test_a_declared_order_that_is_valid_is_kept() -> None:
 def test_two_layers_of_one_name_are_no_cycle() -> None:
     found = faults("layers: [{name: a, forward: 1}, {name: a, forward: 1}]")
     assert found == {"layers[1].name": "'a' is taken by layers[0]"}
+
+
+def test_a_type_that_is_null_is_shown_as_the_file_has_it() -> None:
+    found = faults("layers: [{name: a, type: null}]")
+    assert "expected a layer type, got null" in found["layers[0].type"]

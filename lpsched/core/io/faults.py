@@ -12,13 +12,20 @@ from pydantic import BaseModel, ValidationError
 
 from lpsched.errors import Fault
 
-__all__ = ["branch", "path_text", "validate"]
+__all__ = ["branch", "path_text", "shown", "validate"]
 
 _EXPECTED = {
     "int_type": "expected an integer",
+    "int_from_float": "expected an integer",
+    "int_parsing": "expected an integer",
+    "int_parsing_size": "expected an integer of fewer digits",
     "string_type": "expected a string",
+    "string_too_short": "expected a string that is not empty",
+    "string_unicode": "expected a string of valid Unicode",
     "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
     "float_type": "expected a number",
+    "float_parsing": "expected a number",
     "list_type": "expected a list",
     "tuple_type": "expected a list",
     "dict_type": "expected a mapping",
@@ -51,7 +58,7 @@ def path_text(parts: Iterable[str | int]) -> str:
     return text
 
 
-def _seen(value: object) -> str:
+def shown(value: object) -> str:
     """Write the beginning of a value; not more of it, for it may be huge."""
     text = ""
     for piece in json.JSONEncoder(default=str, ensure_ascii=False).iterencode(value):
@@ -68,7 +75,7 @@ def _message(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 - pydan
     if kind == "extra_forbidden":
         return _unknown_key(error["loc"], model)
     hint = "; put it in quotes" if kind == "string_type" and _is_number(seen) else ""
-    return f"{_expectation(error)}, got {_seen(seen)}{hint}"
+    return f"{_expectation(error)}, got {shown(seen)}{hint}"
 
 
 def _expectation(error: Any) -> str:  # noqa: ANN401 - pydantic's

@@ -8,6 +8,7 @@ from typing import Any
 
 from lpsched.core.graph import Graph
 from lpsched.core.instance import Instance
+from lpsched.core.io.faults import shown
 from lpsched.core.io.graph_document import graph_from_document
 from lpsched.core.io.instance_document import Resolve, instance_from_document
 from lpsched.core.io.network_document import network_from_document
@@ -64,7 +65,7 @@ def _schema_fault(raw: Mapping[str, Any]) -> str:
     if "schema" not in raw:
         return f"required, but missing (one of {listed})"
     if not isinstance(raw["schema"], str):
-        return f"expected one of {listed}, got {raw['schema']!r}"
+        return f"expected one of {listed}, got {shown(raw['schema'])}"
     return unknown_name("schema", raw["schema"], _READERS)
 
 

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lpsched.core.io.faults import shown
 from lpsched.core.io.layer_document import LAYER_TYPES
 from lpsched.core.order import topological_order
 from lpsched.errors import Fault
@@ -86,7 +87,8 @@ def _type_faults(index: int, layer: Plain) -> Iterator[Fault]:
         text = f"unknown layer type {name!r}{hint} (known: {', '.join(LAYER_TYPES)})"
         yield Fault(f"layers[{index}].type", text)
     elif "type" in layer and not isinstance(name, str):
-        text = f"expected a layer type, got {name!r} (known: {', '.join(LAYER_TYPES)})"
+        known = ", ".join(LAYER_TYPES)
+        text = f"expected a layer type, got {shown(name)} (known: {known})"
         yield Fault(f"layers[{index}].type", text)
     elif "type" not in layer and "forward" not in layer:
         text = (
