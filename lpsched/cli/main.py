@@ -1,4 +1,4 @@
-"""`main`: runs the app and turns every outcome into an exit code."""
+"""`run_command`: runs the app and turns every outcome into an exit code."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from lpsched.cli.exits import ExitCode, code_of_error
 from lpsched.cli.output import complain
 from lpsched.errors import LpschedError, SolverError
 
-__all__ = ["main"]
+__all__ = ["run_command"]
 
 app = typer.Typer(
     name="lpsched",
     help="Find, prove and explain the best schedule for pipelined training.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -54,7 +53,7 @@ def _root(
     """Find, prove and explain the best schedule for pipelined training."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def run_command(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one an outcome
     """Run the command line; return its exit code.
 
     Parameters
@@ -62,15 +61,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         Arguments without the program's name; default: the process's.
     """
+    if sys.stdout is None:
+        complain("standard output is closed")
+        return ExitCode.BAD_INPUT
     try:
         app(args=None if argv is None else list(argv), prog_name="lpsched")
         sys.stdout.flush()
     except SystemExit as stop:
         return _code(stop)
     except BrokenPipeError:
-        # The reader has gone; keep the interpreter's own flush from complaining.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return ExitCode.DONE
+    except OSError as error:
+        _drop_stdout()
+        complain(f"{error.filename or 'output'}: {error.strerror}")
+        return ExitCode.BAD_INPUT
     except LpschedError as error:
         for line in str(error).splitlines():
             complain(line)
@@ -85,6 +90,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report_bug(error)
         return ExitCode.FAILED
     return ExitCode.DONE
+
+
+def _drop_stdout() -> None:
+    """Nobody reads on; keep the interpreter's own flush from complaining."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _code(stop: SystemExit) -> int:

@@ -61,12 +61,15 @@ LimitOption = Annotated[
     float,
     typer.Option("--time-limit", metavar="S", help="Seconds for the solver."),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the solver.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, max=2**31 - 1, help="Seed of the solver.")
+]
 WorkersOption = Annotated[
     int,
     typer.Option(
         "--workers",
         min=1,
+        max=1024,
         help="Threads of the solver; 1 gives the same answer every time.",
     ),
 ]

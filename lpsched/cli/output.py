@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from lpsched.core.io import write_text
@@ -24,6 +26,8 @@ __all__ = [
     "print_json",
     "print_table",
     "print_text",
+    "printable",
+    "require_writable",
     "save_text",
     "table_csv",
 ]
@@ -55,6 +59,7 @@ def print_table(
     rows: Sequence[Sequence[str]],
     *,
     title: str | None = None,
+    least: Sequence[str] = (),
 ) -> None:
     """Write a table to stdout.
 
@@ -62,22 +67,60 @@ def print_table(
     ----------
     columns : sequence of (heading, justification)
         Justification is ``left`` or ``right``.
+    least : sequence of str
+        Headings that a narrow terminal may drop, the least important first.
     """
-    table = Table(title=title, title_justify="left")
-    for heading, justify in columns:
+    terminal = sys.stdout.isatty()
+    console = Console(
+        file=sys.stdout,
+        width=None if terminal else WIDE,
+        markup=False,
+        highlight=False,
+    )
+    shown = [i for i, _ in enumerate(columns)]
+    table = _table(columns, rows, shown)
+    for heading in least:
+        if Measurement.get(_WIDE, _WIDE.options, table).maximum <= console.width:
+            break
+        shown = [i for i in shown if columns[i][0] != heading]
+        table = _table(columns, rows, shown)
+    if title is not None:
+        print_text(printable(title))
+    console.print(table)
+    dropped = [heading for i, (heading, _) in enumerate(columns) if i not in shown]
+    if dropped:
+        print_text(f"(a wider terminal also shows {', '.join(dropped)})")
+    sys.stdout.flush()
+
+
+#: Columns of text where no terminal says otherwise.
+WIDE = 200
+_WIDE = Console(width=10 * WIDE)
+
+
+def _table(
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[str]],
+    shown: Sequence[int],
+) -> Table:
+    table = Table()
+    for i in shown:
+        heading, justify = columns[i]
         table.add_column(
             heading,
             justify="right" if justify == "right" else "left",
             no_wrap=justify == "right",
         )
     for row in rows:
-        table.add_row(*row)
-    terminal = sys.stdout.isatty()
-    console = Console(
-        file=sys.stdout, width=None if terminal else 200, markup=False, highlight=False
+        table.add_row(*(printable(row[i]) for i in shown))
+    return table
+
+
+def printable(text: str) -> str:
+    """Return text without control characters, which could drive a terminal."""
+    return "".join(
+        c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text
     )
-    console.print(table)
-    sys.stdout.flush()
 
 
 def table_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -96,6 +139,27 @@ def save_text(path: Path, text: str) -> None:
     except OSError as error:
         fault = Fault(str(path), f"cannot be written: {error.strerror}")
         raise InstanceError([fault]) from error
+
+
+def require_writable(*paths: Path | None) -> None:
+    """Refuse output paths that cannot be written, before any work is done."""
+    faults = []
+    for path in paths:
+        if path is None:
+            continue
+        folder = path.parent
+        if path.is_dir():
+            faults.append(Fault(str(path), "cannot be written: it is a folder"))
+        elif not folder.is_dir():
+            faults.append(Fault(str(path), f"cannot be written: no folder {folder}"))
+        elif not os.access(folder, os.W_OK):
+            text = f"cannot be written: no permission in {folder}"
+            faults.append(Fault(str(path), text))
+    named = [path for path in paths if path is not None]
+    if len(set(named)) < len(named):
+        faults.append(Fault(str(named[0]), "named for two outputs"))
+    if faults:
+        raise InstanceError(faults)
 
 
 def number(value: float | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from lpsched.analysis.bounds import period_bound
 from lpsched.analysis.metrics import measure
 from lpsched.core.graph import Graph
-from lpsched.core.result import Proof, relative_gap
+from lpsched.core.result import INTEGER_OBJECTIVES, Proof, relative_gap
 from lpsched.core.schedule import Schedule
 from lpsched.errors import (
     Fault,
@@ -84,7 +84,7 @@ class Row:
             "verified": self.verified,
             "bound": dict(self.bound),
             "seconds": round(self.seconds, 3),
-            **self.objective,
+            **{name: self.objective.get(name) for name in INTEGER_OBJECTIVES},
             "speedup": None if self.speedup is None else round(float(self.speedup), 6),
             "gap": self.gap,
             "utilisation": (
@@ -128,17 +128,28 @@ def compare(
     VerificationError
         A method made a schedule that breaks a rule (a bug).
     """
-    unknown = [name for name in (*methods, baseline) if name not in method_names()]
-    if unknown:
-        known = ", ".join(method_names())
-        text = f"unknown method {unknown[0]!r}; known: {known}"
-        raise InstanceError([Fault("methods", text)])
+    faults = [*_faults("methods", methods), *_faults("baseline", [baseline])]
+    if faults:
+        raise InstanceError(faults)
     params = params or SolveParams()
-    rows = [_row(graph, name, params, report, interrupt) for name in methods]
+    rows = [
+        _row(graph, name, params, report, interrupt)
+        for name in methods
+        if interrupt is None or not interrupt.is_set()
+    ]
     base = next((row for row in rows if row.method == baseline), None)
     if base is None:
         base = _row(graph, baseline, params, report, interrupt)
     return list(_finish(graph, rows, base))
+
+
+def _faults(option: str, methods: Sequence[str]) -> Iterator[Fault]:
+    known = ", ".join(method_names())
+    for name in methods:
+        if name not in method_names():
+            yield Fault(option, f"unknown method {name!r}; known: {known}")
+    if not methods or len(set(methods)) < len(methods):
+        yield Fault(option, f"expected one or more of {known}, each once")
 
 
 def _row(

@@ -39,5 +39,4 @@ def register(app: typer.Typer) -> None:
         app.command(
             name=verb.__name__.rsplit(".", 1)[-1].rstrip("_"),
             epilog=f"Example: {verb.EXAMPLE}",
-            no_args_is_help=True,
         )(verb.command)

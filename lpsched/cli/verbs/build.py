@@ -13,7 +13,7 @@ from lpsched.cli.options import (
     QuietOption,
     one_count,
 )
-from lpsched.cli.output import note, print_text, save_text
+from lpsched.cli.output import note, print_text, require_writable, save_text
 from lpsched.cli.problem import load_problem
 from lpsched.core.io import document_text, graph_to_document
 
@@ -33,6 +33,7 @@ def command(
 
     Without -o the graph goes to stdout.
     """
+    require_writable(output)
     problem = load_problem(file, one_count(devices))
     graph = problem.graph
     text = document_text(graph_to_document(graph))

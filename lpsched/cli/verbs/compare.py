@@ -26,12 +26,14 @@ from lpsched.cli.options import (
     parse_list,
 )
 from lpsched.cli.output import (
+    complain,
     keys_of,
     note,
     number,
     percent,
     print_json,
     print_table,
+    require_writable,
     save_text,
     table_csv,
 )
@@ -58,9 +60,13 @@ def command(
     file: FileArgument,
     devices: DevicesOption = None,
     methods: Annotated[
-        str,
-        typer.Option("--methods", help=f"Comma list of {', '.join(method_names())}."),
-    ] = ",".join(DEFAULT_METHODS),
+        str | None,
+        typer.Option(
+            "--methods",
+            help=f"Comma list of {', '.join(method_names())}. Default:"
+            f" {', '.join(DEFAULT_METHODS)}, as far as they apply.",
+        ),
+    ] = None,
     baseline: Annotated[
         str, typer.Option("--baseline", help="The method that speed-ups refer to.")
     ] = "pipedream",
@@ -88,8 +94,10 @@ def command(
     lower bound proved. The time limit holds for each solve.
     """
     manner = Manner(json=json, quiet=quiet, verbose=verbose, progress=not no_progress)
+    require_writable(plot, csv)
     if plot is not None:
         check_output(plot)
+    names = DEFAULT_METHODS if methods is None else parse_list(methods)
     counts: Sequence[int | None] = [None] if devices is None else parse_devices(devices)
     problems = [load_problem(file, count) for count in counts]
     params = SolveParams(
@@ -104,7 +112,7 @@ def command(
         for problem in problems:
             rows += compare(
                 problem.graph,
-                methods=parse_list(methods),
+                methods=names,
                 baseline=baseline,
                 params=params,
                 report=report,
@@ -113,12 +121,18 @@ def command(
         return rows
 
     rows, interrupted = run(work, manner, title=problems[0].graph.name)
+    for row in rows:
+        if row.reason is not None and not quiet:
+            complain(f"{row.method} on {row.devices} devices: {row.reason}")
+    if methods is None:  # the usual methods, as far as they apply
+        rows = [row for row in rows if row.status != "none"]
     _show(rows, problems, manner, baseline)
     if csv is not None:
         documents = [row.document() for row in rows]
         keys = [key for key in keys_of(documents) if key not in ("bound", "reason")]
         values = [[document.get(key) for key in keys] for document in documents]
         save_text(csv, table_csv(keys, values))
+        note(f"{csv} written", quiet=quiet)
     if plot is not None:
         _plot(rows, plot)
         note(f"{plot} written", quiet=quiet)
@@ -126,10 +140,12 @@ def command(
 
 
 def _code(rows: Sequence[Row]) -> int:
-    """0 if every row shown is verified; else the solver's own code."""
+    """0 if every row is verified; else the solver's own code, or "no schedule"."""
     statuses = [row.status for row in rows if row.schedule is None]
-    failed = [code_of_status(s) for s in statuses if s != "none"]
-    return max(failed, default=ExitCode.DONE)
+    codes = [
+        ExitCode.NO_SCHEDULE if s == "none" else code_of_status(s) for s in statuses
+    ]
+    return max(codes, default=ExitCode.DONE)
 
 
 def _plot(rows: Sequence[Row], path: Path) -> None:
@@ -169,10 +185,20 @@ def _show(
     ]
     graph = problems[0].graph
     title = f"{graph.name}: time in {graph.time_unit}, sizes in {graph.size_unit}"
-    print_table(columns, [_cells(row) for row in rows], title=title)
-    for row in rows:
-        if row.reason is not None:
-            note(f"{row.method} on {row.devices}: {row.reason}", quiet=manner.quiet)
+    print_table(
+        columns,
+        [_cells(row) for row in rows],
+        title=title,
+        least=(
+            "seconds",
+            "utilisation",
+            "peak memory",
+            "staleness",
+            "communication",
+            f"vs {baseline}",
+            "devices",
+        ),
+    )
     if problems[0].rounding is not None and manner.verbose:
         note(rounding_sentence(problems[0].rounding))
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from lpsched.cli.options import DevicesOption, QuietOption, one_count
-from lpsched.cli.output import note, save_text
+from lpsched.cli.output import note, require_writable, save_text
 from lpsched.cli.problem import load_problem
 from lpsched.cli.verbs.plot import load_flow
 from lpsched.core.graph import Graph, OpId
@@ -55,6 +55,7 @@ def command(
     dot and graphml, the graph with its delays; of a schedule with the delays that it
     chose and its laps.
     """
+    require_writable(output)
     if to not in TARGETS:
         expected = ", ".join(TARGETS)
         raise typer.BadParameter(f"expected one of {expected}, got {to!r}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lpsched.cli.options import DevicesOption, QuietOption, one_count
-from lpsched.cli.output import note
+from lpsched.cli.output import note, require_writable
 from lpsched.cli.problem import load_graph_file, load_problem, load_schedule_file
 from lpsched.cli.rewrites import fixed
 from lpsched.core.graph import Graph, OpId
@@ -61,6 +61,7 @@ def command(
     """
     as_graph = dataflow or not is_schedule(file)
     (check_graph_output if as_graph else check_output)(output)
+    require_writable(output)
     if as_graph:
         drawn, laps = load_flow(file, one_count(devices), override=graph)
         draw_graph(drawn, output, laps=laps)

@@ -37,6 +37,7 @@ from lpsched.cli.output import (
     percent,
     print_json,
     print_table,
+    require_writable,
     save_text,
 )
 from lpsched.cli.problem import Problem, load_problem, load_schedule_file
@@ -102,6 +103,16 @@ def command(
     found in time. 130: interrupted; the best schedule so far is written.
     """
     manner = Manner(json=json, quiet=quiet, verbose=verbose, progress=not no_progress)
+    require_writable(output)
+    if method is not None:
+        solver_only = {
+            "--max-period": max_period,
+            "--hint": hint,
+            "--fix": fix,
+            "--period-slack": None if period_slack == "0" else period_slack,
+            "--backend": None if backend == "auto" else backend,
+        }
+        _refuse_with_method(solver_only)
     problem = load_problem(file, one_count(devices))
     plain, values = problem.graph, {}
     if unfold_by is not None or delays is not None:
@@ -167,6 +178,14 @@ def _alike(period: int) -> str:
     )
 
 
+def _refuse_with_method(options: Mapping[str, object]) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise typer.BadParameter(
+            f"a heuristic takes no {', '.join(given)}", param_hint="--method"
+        )
+
+
 def _is_cbc(name: str) -> bool:
     if name not in ("highs", "cbc"):
         raise typer.BadParameter(
@@ -209,8 +228,13 @@ def _show(answer: Answer, problem: Problem, manner: Manner) -> None:
     if manner.json:
         document = result_to_document(result)
         if answer.conflict is not None:
-            document["conflict"] = dict(answer.conflict)
+            document.setdefault("stats", {})["conflict"] = dict(answer.conflict)
         print_json(document)
+        return
+    if answer.schedule is None and answer.conflict is None:
+        least = number(result.bound.get("period"))
+        complain(f"no schedule within the limit; the period is at least {least}")
+    if answer.schedule is None:
         return
     rows = []
     for name, value in result.objective.items():

@@ -11,8 +11,10 @@ from lpsched.cli.exits import ExitCode
 from lpsched.cli.options import JsonOption
 from lpsched.cli.output import print_json, print_table, print_text
 from lpsched.cli.problem import load_graph_file, load_schedule_file
+from lpsched.core.graph import Graph
+from lpsched.core.schedule import Schedule
 from lpsched.errors import Violation
-from lpsched.verify import verify
+from lpsched.verify import Verdict, proof_verdicts, verify
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -39,8 +41,30 @@ def command(
         print_text(
             f"valid: {len(loaded.ops)} ops, period {answer.period:,} {loaded.time_unit}"
         )
+        if grounds := _grounds(loaded, answer):
+            print_text(grounds)
     if violations:
         raise typer.Exit(ExitCode.NOT_VERIFIED)
+
+
+def _grounds(graph: Graph, schedule: Schedule) -> str:
+    """Say what each bound rests on: a checked certificate, a solver's word, nothing."""
+    result = schedule.result
+    if result is None:
+        return ""
+    found: dict[str, list[str]] = {}
+    for name, verdict in proof_verdicts(graph, schedule).items():
+        kind = result.proof[name].kind
+        if verdict.status is Verdict.ACCEPTED:
+            found.setdefault("checked", []).append(f"{name} ({kind})")
+        elif kind == "exhaustion":
+            found.setdefault("on a solver's word", []).append(name)
+        else:
+            found.setdefault("not checked", []).append(f"{name} ({kind})")
+    bare = [name for name in result.bound if name not in result.proof]
+    if bare:
+        found["without a proof"] = bare
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in found.items())
 
 
 def _show(violations: tuple[Violation, ...]) -> None:
