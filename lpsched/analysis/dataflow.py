@@ -63,9 +63,7 @@ class Flow:
     times: tuple[int, ...]
     arcs: tuple[Arc, ...]
 
-    def names(
-        self, path: Sequence[int]
-    ) -> tuple[tuple[Node, ...], tuple[Any, ...]]:
+    def names(self, path: Sequence[int]) -> tuple[tuple[Node, ...], tuple[Any, ...]]:
         """Name the sources and the edges of a sequence of arc numbers."""
         arcs = [self.arcs[i] for i in path]
         return tuple(self.nodes[a.src] for a in arcs), tuple(a.key for a in arcs)
