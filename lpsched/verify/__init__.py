@@ -1,7 +1,7 @@
 """The independent verifier: one function per rule, core and standard library only."""
 
 from lpsched.verify.certificate import CertificateVerdict, Verdict, check_proof
-from lpsched.verify.claims import check_claims
+from lpsched.verify.claims import check_claims, proof_verdicts
 from lpsched.verify.measures import measure
 from lpsched.verify.memory import check_memory
 from lpsched.verify.rules import (
@@ -28,5 +28,6 @@ __all__ = [
     "check_precedence",
     "check_proof",
     "measure",
+    "proof_verdicts",
     "verify",
 ]

@@ -18,7 +18,10 @@ kind             objective          says
 ``average``      peak memory        what all devices keep, shared evenly
 ``trivial``      any                the period is positive, the rest not negative
 ``exhaustion``   any                a solver's word: cannot be checked here
+``pipeline``     period, makespan   a rule of synchronous pipelines: not checked
 ===============  =================  ============================================
+
+A proof of any other kind, or one that lacks its certificate, is refused.
 
 A load bounds the makespan, too: the ops of one iteration on one device run in turn.
 The fields of each certificate stand at its function, in `walks`, `windows`,
@@ -57,7 +60,7 @@ class Verdict(StrEnum):
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
-    NOT_CHECKABLE = "not_checkable"  # no certificate, or one only a solver can check
+    NOT_CHECKABLE = "not_checkable"  # a solver's word, or too much to check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,9 @@ _BOUNDS: Mapping[tuple[str, str], Callable[[Graph, Certificate], int | None]] = 
     ("average", "peak_memory"): average_bound,
 }
 _KINDS = {kind for kind, _ in _BOUNDS}
+
+#: Kinds that lpsched writes and that are not checked here.
+_UNCHECKED = {"exhaustion", "pipeline"}
 
 
 def check_proof(
@@ -136,10 +142,12 @@ def _proved(
     """Return the greatest bound that a proof shows; None if no schedule exists."""
     if proof.kind == "trivial":
         return 1 if objective == "period" else 0
+    if proof.kind in _UNCHECKED:
+        raise NotCheckableError(f"proofs of kind {proof.kind!r} are not checked")
     if proof.kind not in _KINDS:
-        raise NotCheckableError(f"{proof.kind!r} cannot be checked without a solver")
+        raise RefusedError(f"there is no kind of proof {proof.kind!r}")
     if proof.certificate is None:
-        raise NotCheckableError(f"the proof ({proof.kind!r}) carries no certificate")
+        raise RefusedError(f"the proof ({proof.kind!r}) carries no certificate")
     check = _BOUNDS.get((proof.kind, objective))
     if check is None:
         raise RefusedError(f"a {proof.kind!r} certificate says nothing of {objective}")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from lpsched.core.graph import Graph
 from lpsched.core.io import graph_digest
-from lpsched.core.result import INTEGER_OBJECTIVES, Result, Status
+from lpsched.core.result import INTEGER_OBJECTIVES, Proof, Result, Status
 from lpsched.core.schedule import Schedule
 from lpsched.errors import VerificationError, Violation
-from lpsched.verify.certificate import Verdict, check_proof
+from lpsched.verify.certificate import CertificateVerdict, Verdict, check_proof
 from lpsched.verify.measures import measure
 
-__all__ = ["check_claims"]
+__all__ = ["check_claims", "proof_verdicts"]
 
 _FRACTION = re.compile(r"-?[0-9]{1,40}(/0*[1-9][0-9]{0,39})?")
 
@@ -24,8 +24,9 @@ def check_claims(graph: Graph, schedule: Schedule) -> tuple[Violation, ...]:
 
     The graph's name and digest (those of a graph within the schedule, too), every
     figure of ``result.objective``, no bound above what it bounds, a status that a
-    schedule can have, and every certificate. Where the schedule does not cover its
-    graph, only what can still be measured is compared; *coverage* or *delay* says so.
+    schedule can have, bounds and proofs behind ``optimal``, and every certificate.
+    Where the schedule does not cover its graph, only what can still be measured is
+    compared; *coverage* or *delay* says so.
     """
     found = [*_identity(graph, schedule)]
     if schedule.result is not None:
@@ -34,7 +35,7 @@ def check_claims(graph: Graph, schedule: Schedule) -> tuple[Violation, ...]:
         found += _objective(schedule.result, figures)
         found += _bounds(schedule.result, figures)
         found += _optimal(schedule.result, figures)
-        found += _proofs(graph, schedule.result, schedule.period)
+        found += _proofs(graph, schedule)
     return tuple(found)
 
 
@@ -105,7 +106,9 @@ def _bounds(result: Result, figures: dict[str, int | str]) -> Iterator[Violation
     claimed += [
         (f"proof value of {name!r}", name, proof.value)
         for name, proof in result.proof.items()
-        if proof.value is not None and name not in result.bound
+        if proof.value is not None
+        and name not in result.bound
+        and name in INTEGER_OBJECTIVES
     ]
     for what, name, bound in claimed:
         if name not in INTEGER_OBJECTIVES:
@@ -118,25 +121,61 @@ def _bounds(result: Result, figures: dict[str, int | str]) -> Iterator[Violation
 
 
 def _optimal(result: Result, figures: dict[str, int | str]) -> Iterator[Violation]:
-    """An optimal schedule meets a bound of its own, if it names any.
+    """An optimal schedule has bounds, each with a proof, and meets them.
 
-    Not every bound: with a slack or a cap on the period, the period's own bound may
-    lie below it.
+    The period may exceed its bound where another bound is met: a slack or a cap may
+    have lengthened it.
     """
-    if result.status is not Status.OPTIMAL or not result.bound:
+    if result.status is not Status.OPTIMAL:
         return
-    named = [(name, bound) for name, bound in result.bound.items() if name in figures]
-    if named and all(bound < int(figures[name]) for name, bound in named):
-        text = ", ".join(f"{name} {figures[name]} > {b}" for name, b in named)
-        yield _claim(f"status is 'optimal', yet no bound is met: {text}")
+    if not result.bound:
+        yield _claim("status is 'optimal', claimed without a bound and proof")
+    for name in result.bound:
+        if name not in result.proof:
+            yield _claim(f"status is 'optimal', yet bound {name!r} has no proof")
+    missed = {
+        name: f"{name} {figures[name]} > {bound}"
+        for name, bound in result.bound.items()
+        if name in figures and bound < int(figures[name])
+    }
+    if len(missed) < len(result.bound):
+        missed.pop("period", None)
+    if missed:
+        text = ", ".join(missed.values())
+        yield _claim(f"status is 'optimal', yet a bound is not met: {text}")
 
 
-def _proofs(graph: Graph, result: Result, period: int) -> Iterator[Violation]:
-    for name, proof in result.proof.items():
-        bound = result.bound.get(name, proof.value)
-        if bound is None or name not in INTEGER_OBJECTIVES:
-            continue
-        verdict = check_proof(graph, name, bound, proof, period=period)
-        if verdict.status is Verdict.REFUSED:
+def proof_verdicts(graph: Graph, schedule: Schedule) -> dict[str, CertificateVerdict]:
+    """Judge the proofs of a schedule's result, one per objective.
+
+    A proof without a bound or value of its own must at least prove that its objective
+    is not negative.
+    """
+    if schedule.result is None:
+        return {}
+    bound, period = schedule.result.bound, schedule.period
+    return {
+        name: check_proof(
+            graph, name, _bound_of(name, bound, proof), proof, period=period
+        )
+        for name, proof in schedule.result.proof.items()
+    }
+
+
+def _bound_of(name: str, bounds: Mapping[str, int], proof: Proof) -> int:
+    stated = bounds.get(name, proof.value)
+    return 0 if stated is None else stated
+
+
+def _proofs(graph: Graph, schedule: Schedule) -> Iterator[Violation]:
+    if schedule.result is None:
+        return
+    proofs, bounds = schedule.result.proof, schedule.result.bound
+    for name, verdict in proof_verdicts(graph, schedule).items():
+        proof = proofs[name]
+        if name not in INTEGER_OBJECTIVES:
+            yield _claim(f"proof of {name!r}: there is no such objective")
+        elif verdict.status is Verdict.REFUSED:
+            bound = _bound_of(name, bounds, proof)
             text = f"the proof of {name} >= {bound} ({proof.kind!r}) does not hold: "
             yield _claim(text + "; ".join(verdict.reasons))

@@ -41,6 +41,34 @@ def test_solve_proves_verifies_and_writes(
     assert main(["verify", str(SMALL), str(target)]) == 0
 
 
+def test_verify_says_what_each_bound_rests_on(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    target = tmp_path / "best.json"
+    main(["solve", str(SMALL), "--objective", "period", "-o", str(target)])
+    document = json.loads(target.read_text())
+    result = document["result"]
+    result |= {"status": "feasible", "bound": {"period": 1, "makespan": 0}}
+    result["bound"] |= {"communication": 0, "staleness": 0}
+    word = {"kind": "exhaustion", "certificate": {"given": "placement"}}
+    result["proof"] = {"period": "trivial", "communication": word}
+    result["proof"]["staleness"] = "exhaustion"
+    target.write_text(json.dumps(document))
+    capsys.readouterr()
+    assert main(["verify", str(SMALL), str(target)]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("valid: ")
+    assert second == (
+        "checked: period (trivial); on a solver's word: communication, staleness;"
+        " without a proof: makespan"
+    )
+    result["proof"]["period"] = "foo"
+    target.write_text(json.dumps(document))
+    violations = _json(capsys, 6, "verify", str(SMALL), str(target), "--json")
+    assert isinstance(violations, list)
+    assert [violation["rule"] for violation in violations] == ["claims"]
+
+
 def test_verify_names_the_broken_rule_and_exits_6(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -392,7 +392,13 @@ def test_a_solvers_word_cannot_be_checked() -> None:
     word = {"solver": "cpsat", "refuted": 3}
     assert verdict(graph, "exhaustion", 4, word) is Verdict.NOT_CHECKABLE
     assert verdict(graph, "exhaustion", 4, None) is Verdict.NOT_CHECKABLE
-    assert verdict(graph, "cycle", 4, None) is Verdict.NOT_CHECKABLE
+
+
+def test_an_unknown_kind_or_a_lost_certificate_proves_nothing() -> None:
+    graph = loop_graph()
+    assert verdict(graph, "cycle", 0, None) is Verdict.REFUSED
+    assert verdict(graph, "foo", 0, None) is Verdict.REFUSED
+    assert verdict(graph, "foo", 0, CYCLE) is Verdict.REFUSED
 
 
 def test_a_proof_of_another_value_is_refused() -> None:

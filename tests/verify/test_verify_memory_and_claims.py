@@ -156,10 +156,63 @@ def claiming(graph: Graph, **fields: Any) -> Schedule:  # noqa: ANN401
 def test_true_claims_pass() -> None:
     graph = loop()
     assert verify(graph, claiming(graph)) == ()
-    assert verify(graph, claiming(graph, status=Status.OPTIMAL)) == ()
     assert verify(graph, claiming(graph, objective={"iteration_period": "16/2"})) == ()
-    word = {"period": Proof(kind="cycle"), "staleness": Proof(kind="exhaustion")}
+    word = {"makespan": Proof(kind="trivial"), "staleness": WORD}
     assert verify(graph, claiming(graph, proof=word)) == ()
+
+
+WORD = Proof(kind="exhaustion")
+GIVEN = Proof(kind="exhaustion", certificate={"given": "placement", "kind": "cycle"})
+
+
+@pytest.mark.parametrize(
+    ("bound", "proof"),
+    [
+        ({"period": 8}, {"period": WORD}),
+        ({"period": 8, "communication": 12}, {"period": GIVEN, "communication": WORD}),
+        ({"period": 7, "communication": 12}, {"period": WORD, "communication": WORD}),
+    ],
+)
+def test_optimal_is_a_bound_met_and_proved(
+    bound: dict[str, int], proof: dict[str, Proof]
+) -> None:
+    """With a slack the period (8) may exceed its own bound; nothing else may."""
+    graph = loop()
+    fields = {"status": Status.OPTIMAL, "bound": bound}
+    assert verify(graph, claiming(graph, **fields, proof=proof)) == ()
+    for lost in proof:
+        rest = {name: p for name, p in proof.items() if name != lost}
+        found = only(graph, claiming(graph, **fields, proof=rest))
+        assert "has no proof" in found.message
+
+
+@pytest.mark.parametrize(
+    ("bound", "message"),
+    [
+        ({}, "without a bound and proof"),
+        ({"period": 7}, "period 8 > 7"),
+        ({"period": 7, "communication": 11}, "period 8 > 7, communication 12 > 11"),
+        ({"period": 8, "communication": 11}, "met: communication 12 > 11"),
+    ],
+)
+def test_optimal_without_what_makes_it_so_breaks_claims(
+    bound: dict[str, int], message: str
+) -> None:
+    graph = loop()
+    proof = dict.fromkeys(bound, WORD)
+    claimed = claiming(graph, status=Status.OPTIMAL, bound=bound, proof=proof)
+    assert message in only(graph, claimed).message
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["foo", "packing", "cycle", "resource", "assignment", "path", "loops", "window"],
+)
+def test_a_proof_of_no_kind_or_without_its_certificate_breaks_claims(kind: str) -> None:
+    graph = loop()
+    for proof in (Proof(kind=kind), Proof(kind=kind, value=7)):
+        found = only(graph, claiming(graph, proof={"period": proof}))
+        assert (found.rule, repr(kind) in found.message) == ("claims", True)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +248,8 @@ def test_each_false_figure_breaks_claims(
         {"proof": {"period": Proof(kind="exhaustion", value=9)}},
         {"status": Status.INFEASIBLE},
         {"status": Status.UNKNOWN},
-        {"status": Status.OPTIMAL, "bound": {"period": 7, "communication": 11}},
+        {"proof": {"speed": Proof(kind="exhaustion")}},
+        {"proof": {"speed": Proof(kind="exhaustion", value=1)}},
         {"bound": {"period": 7}, "proof": {"period": Proof(kind="cycle", value=6)}},
     ],
 )
