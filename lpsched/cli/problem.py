@@ -13,13 +13,12 @@ from lpsched.core.instance import Instance
 from lpsched.core.io import load_any
 from lpsched.core.network import Network
 from lpsched.core.schedule import Schedule
-from lpsched.errors import Fault, InstanceError
+from lpsched.errors import Fault, FormatError, InstanceError
 from lpsched.network import (
     Compiled,
     compile_instance,
     compile_network,
     find_shipped,
-    load_shipped,
     shipped_names,
 )
 
@@ -93,9 +92,17 @@ def _problem(
 
 def _load(file: str) -> Network | Instance | Graph | Schedule:
     path = Path(file)
-    if file in shipped_names() and not path.is_file():
-        return load_shipped(file)
-    return load_any(path, resolve=find_shipped)
+    is_name = path.name == file and not path.suffix and not path.exists()
+    if not is_name:
+        return load_any(path, resolve=find_shipped)
+    shipped = find_shipped(file)
+    if shipped is None:
+        names = ", ".join(shipped_names())
+        text = (
+            f"no such file, and no network of this name is shipped; there are {names}"
+        )
+        raise FormatError([Fault("", text)], source=file)
+    return shipped
 
 
 def _rounding(compiled: Compiled) -> dict[str, Any] | None:

@@ -193,3 +193,36 @@ def test_a_shipped_name_inside_an_instance_is_found(
     assert "Traceback" not in capsys.readouterr().err
     path.write_text(text.format("tiny-mlpp"))
     assert "tiny-mlpp" in _fails(capsys, "bound", str(path))
+
+
+def test_a_wrong_name_lists_the_shipped_networks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    err = _fails(capsys, "compare", "vgg17", "--devices", "2")
+    assert "vgg16" in err
+    assert "no such file" in err
+
+
+@pytest.mark.parametrize("option", ["-o", "--plot", "--csv"])
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str
+) -> None:
+    target = str(tmp_path / "none" / "x.svg")
+    verb = "solve" if option == "-o" else "compare"
+    err = _fails(capsys, verb, "vgg16", "--devices", "8", option, target)
+    assert "no folder" in err
+
+
+def test_a_heuristic_refuses_options_of_the_solver(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    base = ("solve", "tiny-mlp", "--devices", "2", "--method", "list")
+    assert "--max-period" in _fails(capsys, *base, "--max-period", "1")
+
+
+def test_methods_are_named_once_and_at_least_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    base = ("compare", "tiny-mlp", "--devices", "2", "--methods")
+    assert "each once" in _fails(capsys, *base, "list,list")
+    assert "one or more" in _fails(capsys, *base, "")
