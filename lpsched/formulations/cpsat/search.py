@@ -20,8 +20,11 @@ __all__ = ["Listener", "Run", "run"]
 
 #: Seconds between two looks at the clock and the interrupt.
 _TICK = 0.02
-#: Seconds that CP-SAT may overrun its own limit before it is stopped from outside.
-_GRACE = 0.2
+
+#: Strategies that take turns: clause learning for schedules and easy proofs, cores of
+#: the objective for bounds where the first stalls. Linear relaxations of this model
+#: are worth nothing and cost most of the time.
+_STRATEGIES = ("no_lp", "core")
 
 #: Called with a new incumbent's value or a new bound, in the model's units.
 Listener = Callable[[int | None, int | None], None]
@@ -83,8 +86,8 @@ def run(
     """Solve in a thread of its own, while this one watches clock and interrupt.
 
     The calling thread stays responsive: signal handlers run in it, and whatever they
-    raise stops the search first. A run is reproducible unless it hits the limit: one
-    worker, or several interleaved in a fixed order.
+    raise stops the search first. The strategies are interleaved in a fixed order, so
+    a run that ends by itself is the same whatever the number of workers.
 
     Parameters
     ----------
@@ -98,7 +101,7 @@ def run(
     SolverError
         CP-SAT refuses the model.
     """
-    solver = _solver(limits, seconds, fixed=fixed)
+    solver = _solver(limits, fixed=fixed)
     begin = time.monotonic()
     callback = None
     if listener is not None and cp.has_objective():
@@ -108,7 +111,7 @@ def run(
         future = thread.submit(solver.solve, cp, callback)
         try:
             while wait([future], timeout=_TICK).not_done:
-                late = time.monotonic() - begin > seconds + _GRACE
+                late = time.monotonic() - begin > seconds
                 if late or (interrupt is not None and interrupt.is_set()):
                     solver.stop_search()
         finally:
@@ -128,13 +131,17 @@ def run(
     )
 
 
-def _solver(limits: Limits, seconds: float, *, fixed: bool) -> CpSolver:
+def _solver(limits: Limits, *, fixed: bool) -> CpSolver:
+    """Set the parameters; no time limit, for near one CP-SAT would not go on."""
     solver = CpSolver()
     parameters = solver.parameters
-    parameters.max_time_in_seconds = max(seconds, 0.0)
     parameters.random_seed = limits.seed
     parameters.num_workers = limits.workers
-    parameters.interleave_search = limits.workers > 1
+    parameters.interleave_search = True
+    parameters.subsolvers.extend(_STRATEGIES)
+    parameters.use_lns = False
+    parameters.use_feasibility_jump = False
+    parameters.num_violation_ls = 0
     parameters.catch_sigint_signal = False
     parameters.fix_variables_to_their_hinted_value = fixed
     return solver
