@@ -21,7 +21,7 @@ kind             objective          says
 ``pipeline``     period, makespan   a rule of synchronous pipelines: not checked
 ===============  =================  ============================================
 
-A proof of any other kind, or one that lacks its certificate, is refused.
+A proof of any other kind is refused; one that lacks its certificate is not checked.
 
 A load bounds the makespan, too: the ops of one iteration on one device run in turn.
 The fields of each certificate stand at its function, in `walks`, `windows`,
@@ -147,7 +147,7 @@ def _proved(
     if proof.kind not in _KINDS:
         raise RefusedError(f"there is no kind of proof {proof.kind!r}")
     if proof.certificate is None:
-        raise RefusedError(f"the proof ({proof.kind!r}) carries no certificate")
+        raise NotCheckableError(f"the proof ({proof.kind!r}) carries no certificate")
     check = _BOUNDS.get((proof.kind, objective))
     if check is None:
         raise RefusedError(f"a {proof.kind!r} certificate says nothing of {objective}")

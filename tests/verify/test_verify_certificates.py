@@ -396,7 +396,7 @@ def test_a_solvers_word_cannot_be_checked() -> None:
 
 def test_an_unknown_kind_or_a_lost_certificate_proves_nothing() -> None:
     graph = loop_graph()
-    assert verdict(graph, "cycle", 0, None) is Verdict.REFUSED
+    assert verdict(graph, "cycle", 0, None) is Verdict.NOT_CHECKABLE
     assert verdict(graph, "foo", 0, None) is Verdict.REFUSED
     assert verdict(graph, "foo", 0, CYCLE) is Verdict.REFUSED
 

@@ -12,6 +12,7 @@ from lpsched.cli.options import JsonOption
 from lpsched.cli.output import print_json, print_table, print_text
 from lpsched.cli.problem import load_graph_file, load_schedule_file
 from lpsched.core.graph import Graph
+from lpsched.core.result import Status
 from lpsched.core.schedule import Schedule
 from lpsched.errors import Violation
 from lpsched.verify import Verdict, proof_verdicts, verify
@@ -64,6 +65,8 @@ def _grounds(graph: Graph, schedule: Schedule) -> str:
     bare = [name for name in result.bound if name not in result.proof]
     if bare:
         found["without a proof"] = bare
+    if result.status is Status.OPTIMAL and not result.bound:
+        found["without a bound"] = ["the status 'optimal'"]
     return "; ".join(f"{what}: {', '.join(names)}" for what, names in found.items())
 
 
