@@ -54,6 +54,15 @@ def test_chains_of_eight_layers_are_proved(seed: int, most: int) -> None:
     assert {k: answer.result.objective[k] for k in ALL} == expected
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_periods_of_chains_with_delays_up_to_four_are_proved(seed: int) -> None:
+    graph = load_graph(INSTANCES / "chains8" / f"chain8-s{seed}.json")
+    answer = solve(graph.with_delay_max(4), SolveParams(objective=("period",)))
+    assert answer.result.status is Status.OPTIMAL
+    expected = CHAIN_OPTIMA[graph.name]["4"]["period"]
+    assert answer.require_schedule().period == expected
+
+
 def _least_communication(graph: Graph, period: int) -> int | None:
     request = Request(graph=graph, period=period, minimise="communication")
     outcome = cpsat.solve_at_period(request, Limits())
