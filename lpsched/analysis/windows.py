@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from lpsched.analysis.at_period import LARGEST, Arc, AtPeriod, Bools, Ints
-from lpsched.core.graph import DelayName, OpId
+from lpsched.analysis.deduction import (
+    NO_PATH,
+    Deduction,
+    Refutation,
+    groups,
+    possible_pairs,
+    shared,
+)
+from lpsched.core.graph import DelayName
 from lpsched.errors import UnsupportedError
 
 __all__ = [
     "NO_PATH",
     "Refutation",
     "Windows",
+    "groups",
     "lap_horizon",
     "shared",
-    "together_groups",
     "windows_at",
 ]
-
-#: Entry of L where no path constrains the pair; far below any sum of times.
-NO_PATH = -(2**60)
 
 #: Steps that deduction may take (a round takes n³); stopping early loses strength,
 #: never validity.
 _STEPS = 10**9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refutation:
-    """No schedule exists at this period: the ops that cannot be served, and why."""
-
-    reason: str
-    ops: tuple[OpId, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,6 +45,8 @@ class Windows:
     longest : array (n, n) of int
         L: ``s_v - s_u >= L[u, v]`` in every schedule; `NO_PATH` where nothing is
         known. Closed: ``L[u, w] >= L[u, v] + L[v, w]``; 0 on the diagonal.
+    apart : array (n, n) of int
+        The same for two ops on different devices; at least L.
     may_share, may_part : array (n, n) of bool
         Whether two ops may sit on one device, on two; both symmetric.
     component : array (n,) of int
@@ -62,6 +60,7 @@ class Windows:
 
     problem: AtPeriod
     longest: Ints
+    apart: Ints
     may_share: Bools
     may_part: Bools
     component: Ints
@@ -85,7 +84,9 @@ class Windows:
 
     def pairs(self, arc: Arc) -> Bools:
         """Device pairs (p, q) that an arc leaves its ends; shape (P + 1, P + 1)."""
-        return _possible(self.problem, arc, self.longest, self.may_share, self.may_part)
+        return possible_pairs(
+            self.problem, arc, self.longest, self.apart, self.may_share, self.may_part
+        )
 
     def least_delays(self) -> dict[DelayName, int]:
         """Least value of each named delay in any schedule.
@@ -194,10 +195,9 @@ def windows_at(
     L is the closure of the longest paths with weights t_u + c + lag − k·T, k at its
     largest and the device pair at its cheapest. Where that leaves an arc no way back
     (a cycle of positive weight) for some pair of devices, the pair is ruled out, and
-    weights rise; two ops that must share a device take turns, which shortens the
-    interval of s_v − s_u to the hull of ``t_u <= s_v - s_u - j T <= T - t_v`` over
-    integers j, and if that is empty they must part; groups that share a device must
-    fit on one. All this repeats until nothing changes.
+    weights rise. Ops that must share a device take turns, those that cannot pay for
+    a transfer on any path, and groups that share one must fit on it (`Deduction`).
+    All this repeats until nothing changes.
 
     Windows: starts can be shifted together (all rules are differences, modulo T), so
     one anchor starts at 0 and ``L(a, v) <= s_v <= -L(v, a)``. If times matter only
@@ -221,224 +221,28 @@ def windows_at(
     UnsupportedError
         A horizon too long for 64-bit integers.
     """
-    closure = _Closure(problem, makespan)
+    known = Deduction(problem, makespan)
     for _ in range(_rounds(problem.num_ops)):
-        before = closure.state()
-        refutation = closure.paths()
+        before = known.state()
+        refutation = known.paths()
         if refutation is None:
-            refutation = (closure.share() if deduce else None) or closure.blocked()
+            refutation = (known.share() if deduce else None) or known.blocked()
         if refutation is not None:
             return refutation
-        if not deduce or closure.state() == before:
+        if not deduce or known.state() == before:
             break
-    return _windows(closure, coupled=coupled or makespan is not None)
+    return _windows(known, coupled=coupled or makespan is not None)
 
 
 def _rounds(n: int) -> int:
     return max(3, min(25, _STEPS // max(n, 1) ** 3))
 
 
-def shared(size: int) -> Bools:
-    """Mask of the device pairs (p, q) that are one device; "no device" is none."""
-    mask = np.eye(size, dtype=np.bool_)
-    mask[-1, -1] = False
-    return mask
-
-
-def _possible(
-    problem: AtPeriod, arc: Arc, longest: Ints, may_share: Bools, may_part: Bools
-) -> Bools:
-    """Device pairs of an arc that the paths back leave room for."""
-    u, v = arc.src, arc.dst
-    pairs: Bools = problem.allowed[u][:, None] & problem.allowed[v][None, :]
-    if u == v:
-        pairs &= np.eye(len(pairs), dtype=np.bool_)
-    else:
-        pairs &= np.where(shared(len(pairs)), may_share[u, v], may_part[u, v])
-    back = longest[v, u]
-    if arc.high is not None and back != NO_PATH:
-        pairs &= problem.costs(arc) + back <= arc.high * problem.period
-    return pairs
-
-
-class _Closure:
-    """The deductions of `windows_at`, in the making."""
-
-    def __init__(self, problem: AtPeriod, makespan: int | None) -> None:
-        n = problem.num_ops
-        self.problem = replace(problem, allowed=problem.allowed.copy())
-        self.allowed = self.problem.allowed
-        self.makespan = makespan
-        self.longest = np.full((n, n), NO_PATH, dtype=np.int64)
-        np.fill_diagonal(self.longest, 0)
-        self.may_share = np.ones((n, n), dtype=np.bool_)
-        self.may_part = ~np.eye(n, dtype=np.bool_)
-        nowhere = self.allowed[:, -1]
-        self.may_share[nowhere, :] = self.may_share[:, nowhere] = False
-        np.fill_diagonal(self.may_share, val=True)
-        for group in problem.graph.colocate:
-            members = [problem.op_numbers[op] for op in group]
-            self.may_part[np.ix_(members, members)] = False
-
-    def state(self) -> tuple[int, ...]:
-        """Fingerprint of what is known; it changes with every deduction."""
-        finite = self.longest != NO_PATH
-        return (
-            int(self.allowed.sum()),
-            int(self.may_share.sum()),
-            int(self.may_part.sum()),
-            int(finite.sum()),
-            int(self.longest[finite].sum()),
-        )
-
-    def refuted(self, reason: str, faults: Bools) -> Refutation | None:
-        """Name the ops (rows of `faults`) for which a rule cannot be kept, if any."""
-        rows = np.unique(np.nonzero(faults)[0])
-        listed = self.problem.graph.ops
-        ids = tuple(listed[v].id for v in rows)
-        return Refutation(reason=reason, ops=ids) if ids else None
-
-    def paths(self) -> Refutation | None:
-        """Rule out device pairs without a way back, then close the paths."""
-        refutation = self.blocked()
-        if refutation is not None:
-            return refutation
-        for arc in self.problem.arcs:
-            pairs = self._pairs(arc)
-            if arc.high is not None and pairs.any():
-                self._keep(arc.src, arc.dst, pairs)
-                weight = int(self.problem.costs(arc)[pairs].min())
-                weight -= arc.high * self.problem.period
-                known = self.longest[arc.src, arc.dst]
-                self.longest[arc.src, arc.dst] = max(known, weight)
-        return self._span() or self._close()
-
-    def blocked(self) -> Refutation | None:
-        """Find the ops of arcs for which no pair of devices is left."""
-        faults = np.zeros(self.problem.num_ops, dtype=np.bool_)
-        for arc in self.problem.arcs:
-            if not self._pairs(arc).any():
-                faults[[arc.src, arc.dst]] = True
-        return self.refuted("precedence", faults)
-
-    def _pairs(self, arc: Arc) -> Bools:
-        return _possible(self.problem, arc, self.longest, self.may_share, self.may_part)
-
-    def _keep(self, u: int, v: int, pairs: Bools) -> None:
-        self.allowed[u] &= pairs.any(axis=1)
-        self.allowed[v] &= pairs.any(axis=0)
-        if u != v:
-            one = shared(len(pairs))
-            self.may_share[[u, v], [v, u]] &= (pairs & one).any()
-            self.may_part[[u, v], [v, u]] &= (pairs & ~one).any()
-
-    def _span(self) -> Refutation | None:
-        """Cap on the makespan: ``s_u >= s_v + t_v - makespan`` for all u, v."""
-        if self.makespan is None:
-            return None
-        least = self.problem.least_durations()
-        longer = least > self.makespan
-        np.maximum(self.longest, (least - self.makespan)[:, None], out=self.longest)
-        np.fill_diagonal(self.longest, 0)
-        return self.refuted("makespan", longer)
-
-    def _close(self) -> Refutation | None:
-        """Close L by Floyd and Warshall; a positive diagonal refutes the period."""
-        L, through = self.longest, np.empty_like(self.longest)
-        for w in range(len(L)):
-            np.add.outer(L[:, w], L[w], out=through)
-            np.maximum(L, through, out=L)
-            if (np.diagonal(L) > 0).any():
-                return self.refuted("precedence", np.diagonal(L) > 0)
-        L[NO_PATH // 2 > L] = NO_PATH
-        return None
-
-    def share(self) -> Refutation | None:
-        """Deduce from exclusivity and load."""
-        return (
-            self._fit_groups()
-            or self._take_turns()
-            or self.refuted("exclusive", self.allowed.sum(axis=1) == 0)
-        )
-
-    def _fit_groups(self) -> Refutation | None:
-        """Groups that share a device have one domain and must fit on it."""
-        group = together_groups(self.may_part)
-        member = group[None, :] == np.arange(group.max(initial=-1) + 1)[:, None]
-        busy = np.where(self.allowed, self.problem.durations, 0)
-        busy[:, -1] = 0
-        load = member.astype(np.int64) @ busy
-        domain = ~(member.astype(np.int64) @ (~self.allowed).astype(np.int64) > 0)
-        domain &= load <= self.problem.period
-        self.allowed &= domain[group]
-        fits = np.eye(len(domain), dtype=np.bool_)
-        for p in range(self.problem.num_devices):
-            room = np.add.outer(load[:, p], load[:, p]) <= self.problem.period
-            fits |= room & np.outer(domain[:, p], domain[:, p])
-        self.may_share &= fits[np.ix_(group, group)]
-        together = np.equal.outer(group, group)
-        home = np.where(self.allowed.sum(axis=1) == 1, self.allowed.argmax(axis=1), -1)
-        together |= np.equal.outer(home, home) & (home >= 0)
-        together[self.allowed[:, -1]] = False
-        self.may_part &= ~together
-        stuck = ~self.may_part & ~self.may_share
-        return self.refuted("exclusive", stuck)
-
-    def _take_turns(self) -> Refutation | None:
-        """Shorten s_v - s_u of pairs on one device to what taking turns allows."""
-        T, L, t = self.problem.period, self.longest, self.problem.least_durations()
-        busy = (t > 0) & ~self.allowed[:, -1]
-        turns = busy[:, None] & busy[None, :] & ~np.eye(len(L), dtype=np.bool_)
-        known = turns & (L != NO_PATH)
-        after, until = t[:, None], T - t[None, :]
-        phase = L % T
-        push = np.where(
-            phase < after,
-            after - phase,
-            np.where(phase > until, T - phase + after, 0),
-        )
-        earliest = np.where(known, L + push, L)
-        closed = known & known.T & (earliest + earliest.T > 0)
-        self.may_share &= ~closed
-        forced = known & ~self.may_part
-        np.copyto(L, earliest, where=forced)
-        return self.refuted("exclusive", closed & ~self.may_part)
-
-
-def together_groups(may_part: Bools) -> Ints:
-    """Number the groups of ops that must share a device, in order of first member."""
-    return _groups(~may_part)
-
-
-def _groups(together: Bools) -> Ints:
-    """Number the groups that a symmetric relation makes, in order of first member."""
-    n = len(together)
-    group = np.full(n, -1, dtype=np.int64)
-    count = 0
-    for v in range(n):
-        if group[v] < 0:
-            for w in _reached(together, v):
-                group[w] = count
-            count += 1
-    return group
-
-
-def _reached(together: Bools, start: int) -> Iterator[int]:
-    seen, stack = {start}, [start]
-    while stack:
-        v = stack.pop()
-        yield v
-        for w in np.flatnonzero(together[v]):
-            if int(w) not in seen:
-                seen.add(int(w))
-                stack.append(int(w))
-
-
-def _windows(closure: _Closure, *, coupled: bool) -> Windows:
-    problem, L = closure.problem, closure.longest
+def _windows(known: Deduction, *, coupled: bool) -> Windows:
+    problem, L = known.problem, known.longest
     n, T = problem.num_ops, problem.period
     linked = L != NO_PATH
-    component = _groups(linked & linked.T)
+    component = groups(linked & linked.T)
     reach = 0
     if coupled and n:
         if not linked.all():
@@ -465,8 +269,9 @@ def _windows(closure: _Closure, *, coupled: bool) -> Windows:
     return Windows(
         problem=problem,
         longest=L,
-        may_share=closure.may_share,
-        may_part=closure.may_part,
+        apart=known.apart,
+        may_share=known.may_share,
+        may_part=known.may_part,
         component=component,
         anchor=anchor,
         low=low,

@@ -38,7 +38,8 @@ def hint_of(x: Variables, schedule: Schedule) -> list[tuple[IntVar, int]]:
     ]
     if times is not None and x.scope.is_timed:
         found += [(x.start[v], s) for v, s in enumerate(_shifted(x, times))]
-        found += [(k, schedule.delays[name]) for name, k in x.delay.items()]
+        for name, k in x.delay.items():  # above its range a delay gains nothing
+            found.append((k, min(schedule.delays[name], x.scope.delays[name][1])))
     return found
 
 

@@ -13,8 +13,8 @@ from lpsched.analysis.at_period import Arc, AtPeriod, Bools, at_period
 from lpsched.analysis.windows import (
     Refutation,
     Windows,
+    groups,
     lap_horizon,
-    together_groups,
     windows_at,
 )
 from lpsched.core.graph import DelayName
@@ -120,8 +120,8 @@ class Scope:
     def twin(self) -> tuple[int, ...]:
         """First of the ops with which each op must share a device; itself if none."""
         first: dict[int, int] = {}
-        groups = together_groups(self.windows.may_part)
-        return tuple(first.setdefault(int(g), v) for v, g in enumerate(groups))
+        group = groups(~self.windows.may_part)
+        return tuple(first.setdefault(int(g), v) for v, g in enumerate(group))
 
     @cached_property
     def domain(self) -> tuple[tuple[int, ...], ...]:

@@ -87,7 +87,7 @@ def run(
 
     The calling thread stays responsive: signal handlers run in it, and whatever they
     raise stops the search first. The strategies are interleaved in a fixed order, so
-    a run that ends by itself is the same whatever the number of workers.
+    a run that ends by itself is the same each time, with any one number of workers.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from typing import Any
 from ortools.sat.python.cp_model import CpModel
 
 from lpsched.analysis.metrics import measure
-from lpsched.analysis.timing import least_staleness_laps
+from lpsched.analysis.timing import complete, least_staleness_laps
 from lpsched.analysis.windows import Refutation
 from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Schedule
@@ -122,9 +122,7 @@ def _improve(search: _Search, request: Request) -> Outcome:
     if first.schedule is None:
         bound = request.lower if first.status is Status.UNKNOWN else None
         return replace(first, bound=bound)
-    schedule = first.schedule
-    if name == "staleness" and not is_coupled(request):
-        schedule = least_staleness_laps(request.graph, schedule)
+    schedule = _retimed(request, first.schedule)
     value = _figure(request, schedule)
     if search.progress is not None:
         search.progress(value, request.lower)
@@ -139,6 +137,22 @@ def _improve(search: _Search, request: Request) -> Outcome:
         status = Status.OPTIMAL if better.bound == value else Status.FEASIBLE
         return replace(better, status=status, schedule=schedule)
     return better
+
+
+def _retimed(request: Request, schedule: Schedule) -> Schedule:
+    """Improve a first schedule's staleness without a search, where times are free."""
+    if request.minimise != "staleness" or is_coupled(request):
+        return schedule
+    placement = {op: placed.device for op, placed in schedule.ops.items()}
+    found = [
+        schedule,
+        least_staleness_laps(request.graph, schedule),
+        complete(request.graph, placement, request.period),
+    ]
+    return min(
+        (candidate for candidate in found if candidate is not None),
+        key=lambda candidate: _figure(request, candidate),
+    )
 
 
 def _figure(request: Request, schedule: Schedule) -> int:
@@ -157,8 +171,13 @@ def _solve(search: _Search, request: Request) -> Outcome:
             status=Status.INFEASIBLE, stop=Stop.PROVED, seconds=seconds, stats=stats
         )
     unit = built.x.scope.unit_of(request.minimise)
-    done = _begin_at_hint(search, built)
-    ended = done or search.run(built.cp, listener=search.listener(unit))
+    hinted = _begin_at_hint(search, built)
+    if hinted is not None and not built.cp.has_objective():
+        ended = hinted
+    else:
+        ended = search.run(built.cp, listener=search.listener(unit))
+        if ended.status is Status.UNKNOWN and hinted is not None:
+            ended = replace(ended, status=Status.FEASIBLE, values=hinted.values)
     return Outcome(
         status=ended.status,
         stop=ended.stop,
@@ -170,11 +189,10 @@ def _solve(search: _Search, request: Request) -> Outcome:
 
 
 def _begin_at_hint(search: _Search, model: Model) -> Run | None:
-    """Hint every variable as a given schedule has it; return its run if that is all.
+    """Hint every variable as a given schedule has it; return that solution, if it is.
 
     The devices, starts and delays of the schedule are fixed first and CP-SAT completes
-    them. If it can, the whole solution is the hint, and without an objective the
-    answer; if not, what there is stays as a hint.
+    them. If it can, the whole solution is the hint; if not, what there is stays.
     """
     x, cp = model.x, model.cp
     hint = x.scope.request.hint
@@ -188,7 +206,7 @@ def _begin_at_hint(search: _Search, model: Model) -> Run | None:
     cp.proto.clear_solution_hint()
     for number, value in enumerate(completed.values):
         cp.add_hint(cp.get_int_var_from_proto_index(number), value)
-    return None if cp.has_objective() else completed
+    return completed
 
 
 def _schedule(model: Model, ended: Run) -> Schedule | None:

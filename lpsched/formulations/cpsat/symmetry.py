@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
 from lpsched.analysis.at_period import AtPeriod
+from lpsched.core.graph import OpId
 from lpsched.formulations.cpsat.variables import Literal, Variables
 
 __all__ = ["add_symmetry", "equal_devices", "equal_ops"]
@@ -70,35 +72,59 @@ def equal_ops(at: AtPeriod) -> list[list[int]]:
     Swapping them leaves devices, durations, tensors, dependences, colocation and
     residents as they are.
     """
-    facts = Counter(_facts(at, range(at.num_ops)))
-    degree = Counter(v for arc in at.arcs for v in (arc.src, arc.dst))
+    facts = list(_facts(at))
+    about: dict[int, list[int]] = defaultdict(list)
+    for number, (_, roles) in enumerate(facts):
+        for op in {op for _, op in roles}:
+            about[op].append(number)
 
     def can_swap(u: int, v: int) -> bool:
-        names = list(range(at.num_ops))
-        names[u], names[v] = v, u
+        if len(about[u]) != len(about[v]):
+            return False
+        other = {u: v, v: u}
+        touched = [facts[number] for number in {*about[u], *about[v]}]
         return (
-            degree[u] == degree[v]
-            and bool((at.allowed[u] == at.allowed[v]).all())
+            bool((at.allowed[u] == at.allowed[v]).all())
             and bool((at.durations[u] == at.durations[v])[at.allowed[u]].all())
-            and Counter(_facts(at, names)) == facts
+            and Counter(_sealed(fact) for fact in touched)
+            == Counter(_sealed(fact, other) for fact in touched)
         )
 
     return _classes(range(at.num_ops), can_swap)
 
 
-def _facts(at: AtPeriod, names: Sequence[int]) -> Iterator[Hashable]:
-    """What a graph says of its ops, each op under another name."""
-    number = at.op_numbers
+#: Something a graph says: what, and how often each op plays which role in it.
+_Fact: TypeAlias = tuple[Hashable, Counter[tuple[Hashable, int]]]
+
+
+def _facts(at: AtPeriod) -> Iterator[_Fact]:
+    """All that a graph says of its ops, but for devices and durations."""
     for tensor in at.graph.tensors:
-        uses = Counter((names[number[c.op]], c.delay, c.lag) for c in tensor.consumers)
-        yield tensor.size, names[number[tensor.producer]], frozenset(uses.items())
+        made: list[tuple[Hashable, OpId]] = [("made", tensor.producer)]
+        uses = [((use.delay, use.lag), use.op) for use in tensor.consumers]
+        yield tensor.size, _roles(at, [*made, *uses])
     for order in at.graph.dependences:
-        ends = names[number[order.src]], names[number[order.dst]]
-        yield *ends, order.delay, order.lag
+        ends = [("src", order.src), ("dst", order.dst)]
+        yield ("order", order.delay, order.lag), _roles(at, ends)
     for group in at.graph.colocate:
-        yield "colocate", frozenset(names[number[op]] for op in group)
+        yield "colocate", _roles(at, [("in", op) for op in set(group)])
     for resident in at.graph.residents:
-        yield resident.size, frozenset(names[number[op]] for op in resident.ops)
+        ops = [("in", op) for op in set(resident.ops)]
+        yield ("resident", resident.size), _roles(at, ops)
+
+
+def _roles(
+    at: AtPeriod, played: Iterable[tuple[Hashable, OpId]]
+) -> Counter[tuple[Hashable, int]]:
+    return Counter((role, at.op_numbers[op]) for role, op in played)
+
+
+def _sealed(fact: _Fact, other: Mapping[int, int] | None = None) -> Hashable:
+    """Make a fact comparable, some ops under other names."""
+    what, roles = fact
+    names = other or {}
+    renamed = {(role, names.get(op, op)): n for (role, op), n in roles.items()}
+    return what, frozenset(renamed.items())
 
 
 def _classes(
