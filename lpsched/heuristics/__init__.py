@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from lpsched.heuristics.freshen import freshen
 from lpsched.heuristics.layered import (
     layerpipe,
     layerpipe_inter,
@@ -19,6 +20,7 @@ from lpsched.heuristics.synchronous import SYNCHRONOUS_METHODS
 __all__ = [
     "METHODS",
     "Method",
+    "freshen",
     "layerpipe",
     "layerpipe_inter",
     "layerpipe_intra",

@@ -9,14 +9,18 @@ from typing import Any
 
 from lpsched.analysis.layerpipe import layerpipe_delays, stages_of_schedule
 from lpsched.analysis.staleness_bound import least_delays
-from lpsched.core.answer import Answer
 from lpsched.core.graph import DelayName, Graph, OpId
 from lpsched.core.schedule import Schedule
 from lpsched.heuristics import layerpipe
+from lpsched.heuristics.freshen import freshen
 from lpsched.solve.facade import solve
 from lpsched.solve.params import Report, SolveParams
 
 __all__ = ["DelayTable", "compare_delays", "staleness"]
+
+
+#: Shares of the time: for the period, and for annealing at it; the rest is for a proof.
+PERIOD_SHARE, ANNEAL_SHARE = 0.35, 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,50 +31,46 @@ class DelayTable:
     ----------
     layerpipe : Schedule
         The heuristic's schedule, whose devices are the stages.
-    answer : Answer
-        The best period found, and at it the least staleness found, each with a bound.
+    best : Schedule or None
+        Of the best period found, and at it of the least staleness found.
     stages : mapping of OpId to int
         Stage of each op.
     rule : mapping of DelayName to int
         1 + 2·S(l).
     loops : mapping of DelayName to int
-        What the loops of the graph need at the answer's period, on any devices: no
+        What the loops of the graph need at the best period, on any devices: no
         schedule of this period has a smaller delay. Empty without a schedule.
+    period_bound, staleness_bound : int
+        Proved lower bounds; of the staleness at the best period.
     """
 
     graph: Graph
     layerpipe: Schedule
-    answer: Answer
+    best: Schedule | None
     stages: Mapping[OpId, int]
     rule: Mapping[DelayName, int]
     loops: Mapping[DelayName, int]
+    period_bound: int
+    staleness_bound: int
 
     @property
     def optimum(self) -> Mapping[DelayName, int]:
         """Delays of the best schedule found; empty if there is none."""
-        schedule = self.answer.schedule
-        return {} if schedule is None else schedule.delays
-
-    @property
-    def staleness_bound(self) -> int:
-        """Least staleness at the answer's period, as far as it is proved."""
-        proved = self.answer.result.bound.get("staleness", 0)
-        return max(proved, staleness(self.loops))
+        return {} if self.best is None else self.best.delays
 
     def document(self) -> dict[str, Any]:
         """Plain JSON data: totals, then one entry a delay."""
-        schedule = self.answer.schedule
+        best = self.best
         return {
             "devices": len(self.graph.devices),
             "stages": max(self.stages.values()) + 1,
             "layerpipe_period": self.layerpipe.period,
-            "period": None if schedule is None else schedule.period,
-            "period_proved": schedule is not None
-            and self.answer.result.bound.get("period") == schedule.period,
+            "period": None if best is None else best.period,
+            "period_proved": best is not None and best.period == self.period_bound,
             "staleness": {
                 "rule": staleness(self.rule),
                 "layerpipe": staleness(self.layerpipe.delays),
-                "optimum": None if schedule is None else staleness(self.optimum),
+                "optimum": None if best is None else staleness(best.delays),
                 "bound": self.staleness_bound,
             },
             "delays": {
@@ -106,7 +106,8 @@ def compare_delays(
 
     Stages are the devices of LayerPipe's schedule of the graph. The optimum is the
     least period, and at it the least staleness: what the rule could be if the ops were
-    free to run anywhere.
+    free to run anywhere. It is sought by the solver, by annealing (`freshen`), and by
+    the solver again, which may prove it.
 
     Parameters
     ----------
@@ -120,20 +121,60 @@ def compare_delays(
     UnsupportedError
         If the graph is no training graph of layers or has no named delays.
     """
-    params = replace(params or SolveParams(), objective=("period", "staleness"))
+    params = params or SolveParams()
     schedule = layerpipe(graph)
     stages = stages_of_schedule(graph, schedule)
-    rule = layerpipe_delays(graph, stages)
-    answer = solve(graph, params, report=report, interrupt=interrupt)
-    loops: Mapping[DelayName, int] = {}
-    if answer.schedule is not None:
-        needs = least_delays(graph, answer.schedule.period) or {}
-        loops = {name: need.value for name, need in needs.items()}
-    return DelayTable(
+    table = DelayTable(
         graph=graph,
         layerpipe=schedule,
-        answer=answer,
+        best=None,
         stages=stages,
-        rule=rule,
-        loops=loops,
+        rule=layerpipe_delays(graph, stages),
+        loops={},
+        period_bound=0,
+        staleness_bound=0,
     )
+    limit = params.time_limit
+    first = replace(params, objective=("period",), time_limit=limit * PERIOD_SHARE)
+    answer = solve(graph, first, report=report, interrupt=interrupt)
+    if answer.schedule is None:
+        return table
+    needs = least_delays(graph, answer.schedule.period) or {}
+    loops = {name: need.value for name, need in needs.items()}
+    best = freshen(
+        graph,
+        answer.schedule,
+        enough=staleness(loops),
+        seconds=limit * ANNEAL_SHARE,
+        seed=params.seed,
+        interrupt=interrupt,
+    )
+    table = replace(
+        table,
+        best=best,
+        loops=loops,
+        period_bound=answer.result.bound.get("period", 0),
+        staleness_bound=staleness(loops),
+    )
+    rest = replace(params, time_limit=limit * (1 - PERIOD_SHARE - ANNEAL_SHARE))
+    return _proved(table, rest, report, interrupt)
+
+
+def _proved(
+    table: DelayTable,
+    params: SolveParams,
+    report: Report | None,
+    interrupt: threading.Event | None,
+) -> DelayTable:
+    """Let the solver lower the staleness at the best period, and its bound rise."""
+    best = table.best
+    if best is None or staleness(best.delays) == table.staleness_bound:
+        return table
+    last = replace(
+        params, objective=("staleness",), max_period=best.period, hint=best, fix=None
+    )
+    answer = solve(table.graph, last, report=report, interrupt=interrupt)
+    bound = max(table.staleness_bound, answer.result.bound.get("staleness", 0))
+    found = answer.schedule or best
+    better = staleness(found.delays) < staleness(best.delays)
+    return replace(table, best=found if better else best, staleness_bound=bound)
