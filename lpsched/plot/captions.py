@@ -81,12 +81,13 @@ def _transfers(graph: Graph) -> str:
 def facts(graph: Graph, schedule: Schedule, first: tuple[str, Graph, Schedule]) -> str:
     """Return the figures beside a panel's title, exact."""
     facts = [f"period {schedule.period:,} {graph.time_unit}"]
+    own = Fraction(schedule.period, graph.unfolding)
     if graph.unfolding > 1:
-        per_iteration = Fraction(schedule.period, graph.unfolding)
-        facts.append(f"{per_iteration} per iteration")
-    name, _, base = first
+        facts.append(f"{own} per iteration")
+    name, other, base = first
     if base is not schedule:
-        facts.append(f"{base.period / schedule.period:.3g} times as fast as {name}")
+        speed = float(Fraction(base.period, other.unfolding) / own)
+        facts.append(f"{speed:.3g} times as fast as {name}")
     if schedule.result is not None:
         facts += _claims(graph, schedule.result)
     return " · ".join(facts)
