@@ -2,7 +2,12 @@
 
 from lpsched.plot.bars import Bar, bars
 from lpsched.plot.gantt import SUFFIXES, check_output, draw
-from lpsched.plot.graph import GRAPH_SUFFIXES, check_graph_output, draw_graph
+from lpsched.plot.graph import (
+    GRAPH_SUFFIXES,
+    check_graph_output,
+    draw_graph,
+    graph_picture,
+)
 
 __all__ = [
     "GRAPH_SUFFIXES",
@@ -13,4 +18,5 @@ __all__ = [
     "check_output",
     "draw",
     "draw_graph",
+    "graph_picture",
 ]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["GRAPH_SUFFIXES", "check_graph_output", "draw_graph"]
+__all__ = ["GRAPH_SUFFIXES", "check_graph_output", "draw_graph", "graph_picture"]
 
 #: Who lays a graph out.
 Engine: TypeAlias = Literal["auto", "dot", "own"]
@@ -93,13 +93,13 @@ def draw_graph(
         If matplotlib is needed and missing.
     """
     suffix = check_graph_output(path)
-    picture = render(graph, suffix, laps=laps, stages=stages, engine=engine)
+    picture = graph_picture(graph, suffix, laps=laps, stages=stages, engine=engine)
     write_bytes(path, picture)
 
 
-def render(
+def graph_picture(
     graph: Graph,
-    suffix: str,
+    suffix: str = ".png",
     *,
     laps: Mapping[OpId, int] | None = None,
     stages: Mapping[OpId, int] | None = None,
