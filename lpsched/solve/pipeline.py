@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lpsched.analysis.chain import Chain, chain_of
 from lpsched.analysis.pipeline import Pipeline, Slot, pipeline_of
-from lpsched.analysis.synchronous import chain_bounds
+from lpsched.analysis.synchronous import chain_bounds, rooms_of
 from lpsched.core.graph import Graph
 from lpsched.core.result import Proof, Status
 from lpsched.core.schedule import Schedule
 from lpsched.errors import NoScheduleError, UnsupportedError
 from lpsched.formulations.api import Limits
 from lpsched.heuristics.synchronous import SYNCHRONOUS_METHODS
-from lpsched.heuristics.synchronous.constructions import constructions
+from lpsched.heuristics.synchronous.constructions import Construction, constructions
 from lpsched.heuristics.synchronous.orders import Orders
 from lpsched.heuristics.synchronous.scheduled import timed
 from lpsched.solve.search import Search
+from lpsched.verify import verify
 
-__all__ = ["is_pipeline", "search_pipeline"]
+__all__ = ["is_pipeline", "search_pipeline", "with_microbatches"]
 
 #: Share of the time that constructions may take if they do not meet the bound.
 _CONSTRUCTION_SHARE = 0.3
 
 #: The general models are not tried on pipelines of more ops.
 _MOST_OPS = 3_000
+
+#: From so many ops on constructions are ranked on few microbatches first.
+_MANY_OPS = 10_000
+
+#: Microbatches that such a trial has beyond the most that are in flight.
+_MORE_THAN_CAP = 8
 
 #: Seconds of the first trial of a period; doubled when all trials were too short.
 _FIRST_TRIAL = 2.0
@@ -89,13 +97,64 @@ def search_pipeline(search: Search, *, seconds: float) -> bool:
         return False
     search.report("period", "constructing schedules")
     pause = search.remaining - _CONSTRUCTION_SHARE * (search.remaining - end)
-    for name, orders in constructions(pipeline, chain, bound, seed=search.params.seed):
-        _offer(search, pipeline, orders, name)
+    for construction in _ranked(search, chain, pause):
+        orders = construction.function(pipeline, chain, bound)
+        if orders is not None:
+            _offer(search, pipeline, orders, construction.name)
         if search.proved("period") or search.stopped or search.remaining < pause:
             break
     if not search.proved("period") and search.params.backend in ("auto", "cpsat"):
         _Closing(search, pipeline, chain).run(end)
     return True
+
+
+def _ranked(search: Search, chain: Chain, pause: float) -> list[Construction]:
+    """Constructions in their order; on many microbatches, by what they do on few.
+
+    Head and tail are the same from a little more than the cap of microbatches in flight
+    on, so that what is best there is tried first on all of them.
+    """
+    found = list(constructions(search.params.seed))
+    few = max(room.cap for room in rooms_of(chain)) + _MORE_THAN_CAP
+    if len(search.graph.ops) < _MANY_OPS or 2 * few > chain.microbatches:
+        return found
+    graph = with_microbatches(search.graph, few)
+    pipeline = pipeline_of(graph)
+    short = chain_of(pipeline)
+    bound = chain_bounds(short)[0].value
+    half = (search.remaining + pause) / 2
+    ranks = dict.fromkeys(range(len(found)), math.inf)
+    for i, construction in enumerate(found):
+        if search.remaining < half or search.stopped:
+            break
+        orders = construction.function(pipeline, short, bound)
+        schedule = None if orders is None else _timed(pipeline, orders)
+        if schedule is not None and not verify(graph, schedule):
+            ranks[i] = schedule.period
+            if schedule.period == bound:
+                break
+    return [found[i] for i in sorted(ranks, key=lambda i: (ranks[i], i))]
+
+
+def with_microbatches(graph: Graph, count: int) -> Graph:
+    """Return a pipeline's graph with its first microbatches alone."""
+    kept = {op.id for op in graph.ops if (op.microbatch or 0) < count}
+    return graph.replace(
+        ops=tuple(op for op in graph.ops if op.id in kept),
+        tensors=tuple(
+            replace(t, consumers=tuple(c for c in t.consumers if c.op in kept))
+            for t in graph.tensors
+            if t.producer in kept
+        ),
+        dependences=tuple(
+            d for d in graph.dependences if d.src in kept and d.dst in kept
+        ),
+        colocate=tuple(tuple(op for op in g if op in kept) for g in graph.colocate),
+        residents=tuple(
+            replace(r, ops=tuple(op for op in r.ops if op in kept))
+            for r in graph.residents
+        ),
+    )
 
 
 def _bound(search: Search, chain: Chain) -> None:
@@ -125,15 +184,21 @@ def _offer_methods(search: Search) -> None:
 
 def _offer(search: Search, pipeline: Pipeline, orders: Orders, name: str) -> None:
     """Offer what an order gives if it is shorter than the best and fits."""
-    try:
-        schedule = timed(pipeline, orders)
-    except NoScheduleError:
+    schedule = _timed(pipeline, orders)
+    if schedule is None:
         return
     best = search.best_values.get("period")
     first = search.params.objective[0] == "period"
     if first and best is not None and schedule.period >= best:
         return
     search.offer_if_valid(schedule, by=name)
+
+
+def _timed(pipeline: Pipeline, orders: Orders) -> Schedule | None:
+    try:
+        return timed(pipeline, orders)
+    except NoScheduleError:
+        return None  # the stages wait for each other
 
 
 @dataclass

@@ -76,7 +76,7 @@ def _settle_period(search: Search, seconds: float) -> bool:
     search.reopen_period()
     feasible = settle_period(search, seconds=seconds)
     search.close_period()
-    if earlier is not None:
+    if earlier is not None and earlier is not search.best:
         search.offer(earlier, by=search.found_by)
     return feasible
 

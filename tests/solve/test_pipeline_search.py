@@ -17,7 +17,7 @@ from lpsched.core.graph import Graph
 from lpsched.core.result import Result, Status
 from lpsched.heuristics.synchronous import zb_h1
 from lpsched.solve import SolveParams, solve
-from lpsched.solve.pipeline import is_pipeline, orders_in
+from lpsched.solve.pipeline import is_pipeline, orders_in, with_microbatches
 from lpsched.verify import verify
 
 PERIOD = SolveParams(objective=("period",), time_limit=60)
@@ -153,6 +153,24 @@ def test_the_optimum_is_no_longer_than_zero_bubble_s_best() -> None:
         result = solved(graph, replace(PERIOD, time_limit=20))
         assert int(result.objective["period"]) <= row.spans[f"ZB_{limit}p"]
         assert result.status is Status.OPTIMAL
+
+
+def test_few_microbatches_are_those_of_a_smaller_pipeline() -> None:
+    """But for tied weights, whose sum the last microbatch sends."""
+    short = with_microbatches(pipeline(3, 9, UNEQUAL, memory=8, update=2), 4)
+    assert short == pipeline(3, 4, UNEQUAL, memory=8, update=2)
+
+
+def test_many_microbatches_begin_with_what_is_best_on_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In room for p microbatches ZB-H1's order meets the bound; deadlines miss it."""
+    monkeypatch.setattr("lpsched.solve.pipeline._MANY_OPS", 100)
+    graph = pipeline(4, 60, UNIFORM, memory=8)
+    answer = solve(graph, PERIOD)
+    assert answer.result.status is Status.OPTIMAL
+    assert answer.result.objective["period"] == 60 * 30 + 42
+    assert "zb-h1" in answer.result.method
 
 
 def test_a_schedule_says_in_which_order_its_stages_run() -> None:

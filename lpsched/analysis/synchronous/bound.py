@@ -17,9 +17,8 @@ from lpsched.errors import NoScheduleError, UnsupportedError
 
 __all__ = ["chain_bounds", "pipeline_bounds", "rooms_of"]
 
-#: Paths are followed over so many microbatches beyond twice the greatest cap: head and
-#: tail have come to rest before, and all paths repeat from there.
-_MORE = 16
+#: Paths are followed over no more microbatches than this many of stages squared.
+_MOST_NODES = 10_000_000
 
 
 def rooms_of(chain: Chain) -> tuple[Room, ...]:
@@ -57,7 +56,7 @@ def chain_bounds(chain: Chain) -> tuple[Bound, ...]:
     """
     rooms = rooms_of(chain)
     stages = range(chain.num_stages)
-    count = min(chain.microbatches, 2 * max(room.cap for room in rooms) + _MORE)
+    count = min(chain.microbatches, max(1, _MOST_NODES // len(rooms) ** 2))
     paths = longest_paths(chain, rooms, count)
     found = [_bound("path", path_bound(chain, paths), None)]
     for s in stages:

@@ -32,6 +32,9 @@ __all__ = ["Paths", "ends", "longest_paths", "path_bound"]
 
 _Array = npt.NDArray[np.int64]
 
+#: Longest arcs from I(k - K - n) to F(k) that are looked at: n below this.
+_FAR = 48
+
 #: Where no path leads.
 _NONE = np.int64(-(2**60))
 
@@ -58,7 +61,8 @@ class Paths:
 def longest_paths(chain: Chain, rooms: Sequence[Room], count: int) -> Paths:
     """Compute all longest paths over the first `count` = N microbatches.
 
-    O(S² N²) for S stages; where no path leads the entry is far below 0.
+    O(S² N) for S stages; where no path leads the entry is far below 0. Arcs from I to F
+    over many microbatches, n >= `_FAR`, are left out.
     """
     stages = range(chain.num_stages)
     shape = (chain.num_stages, chain.num_stages, count)
@@ -77,7 +81,8 @@ def longest_paths(chain: Chain, rooms: Sequence[Room], count: int) -> Paths:
                 np.maximum(best, forward[t, :, k - 1] + chain.forward[t], out=best)
             late = k - rooms[t].cap + 1
             if late > 0:
-                after = back[t, :, :late] + waits[t][late - 1 :: -1]
+                spans = waits[t][: min(late, _FAR)]
+                after = back[t, :, late - len(spans) : late] + spans[::-1]
                 np.maximum(best, after.max(axis=1), out=best)
         for t in reversed(stages):
             f, b = chain.forward[t], chain.input_grad[t]
@@ -95,7 +100,7 @@ def longest_paths(chain: Chain, rooms: Sequence[Room], count: int) -> Paths:
 def _returns(chain: Chain, room: Room, stage: int, count: int) -> _Array:
     """Weights of the arcs from I(k - K - n) to F(k), by n."""
     f = chain.forward[stage]
-    spans = range(max(0, count - room.cap))
+    spans = range(max(0, min(_FAR, count - room.cap)))
     return np.array([n * f + room.least_work(n) for n in spans], dtype=np.int64)
 
 

@@ -4,51 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import NamedTuple
 
 from lpsched.analysis.pipeline import Pipeline
 from lpsched.errors import NoScheduleError
 from lpsched.heuristics.synchronous.clock import Clock
 from lpsched.heuristics.synchronous.orders import Orders
 
-__all__ = ["automatic_orders"]
+__all__ = ["SETTINGS", "Setting", "automatic_order", "automatic_orders"]
 
 
-def automatic_orders(pipeline: Pipeline) -> Iterator[tuple[int, Orders]]:
-    """Orders of zero bubble's greedy scheduler under each of its eight settings.
-
-    Yields the longest span of a stage and the orders, for each setting that the
-    memory allows. Round after round each stage runs one I, and before it one F unless
-    a stage after it has to catch up; W's run where memory is short, where one fits
-    into a wait, and at the settings' choice where it would just not.
-
-    Source: Qi et al., *Zero Bubble Pipeline Parallelism* (ICLR 2024), sec. 3.1 and
-    the rules of its published scheduler.
-    """
-    for early, careful, greedy in product((True, False), repeat=3):
-        run = _Automatic(pipeline, early=early, careful=careful, greedy=greedy)
-        try:
-            run.run()
-        except NoScheduleError:
-            continue
-        yield run.clock.span(), run.clock.orders
-
-
-class _Automatic:
-    """One run under one setting.
+class Setting(NamedTuple):
+    """What the greedy scheduler leaves open.
 
     `early`: warm up only as long as no forward delays the first I. `careful`: skip a
     forward where the next stage could start its I sooner for it. `greedy`: run a W
     even into a wait that is no longer than those of the most idle stage.
     """
 
-    def __init__(
-        self, pipeline: Pipeline, *, early: bool, careful: bool, greedy: bool
-    ) -> None:
+    early: bool
+    careful: bool
+    greedy: bool
+
+
+#: All settings, those that win most often first.
+SETTINGS = tuple(Setting(*flags) for flags in product((True, False), repeat=3))
+
+
+def automatic_orders(pipeline: Pipeline) -> Iterator[tuple[int, Orders]]:
+    """Orders of zero bubble's greedy scheduler under each of its eight settings.
+
+    Yields the longest span of a stage and the orders, for each setting that the
+    memory allows.
+    """
+    for setting in SETTINGS:
+        try:
+            clock = _run(pipeline, setting)
+        except NoScheduleError:
+            continue
+        yield clock.span(), clock.orders
+
+
+def automatic_order(pipeline: Pipeline, *, setting: Setting) -> Orders:
+    """Order the ops as zero bubble's greedy scheduler does under one setting.
+
+    Round after round each stage runs one I, and before it one F unless a stage after
+    it has to catch up; W's run where memory is short, where one fits into a wait, and
+    at the setting's choice where it would just not.
+
+    Source: Qi et al., *Zero Bubble Pipeline Parallelism* (ICLR 2024), sec. 3.1 and
+    the rules of its published scheduler.
+
+    Raises
+    ------
+    NoScheduleError
+        The memory does not suffice.
+    """
+    return _run(pipeline, setting).orders
+
+
+def _run(pipeline: Pipeline, setting: Setting) -> Clock:
+    run = _Automatic(pipeline, setting)
+    run.run()
+    return run.clock
+
+
+class _Automatic:
+    """One run under one setting."""
+
+    def __init__(self, pipeline: Pipeline, setting: Setting) -> None:
         self.clock = Clock(pipeline)
         self._pipeline = pipeline
         self._devices = pipeline.devices
         self._stages = range(pipeline.num_stages)
-        self._early, self._careful, self._greedy = early, careful, greedy
+        self._early, self._careful, self._greedy = setting
 
     def run(self) -> None:
         """Run everything; raise `NoScheduleError` where memory does not suffice."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from random import Random
 
 from lpsched.analysis.chain import Chain
 from lpsched.analysis.pipeline import Pipeline
 from lpsched.analysis.synchronous import rooms_of
-from lpsched.heuristics.synchronous.automatic import automatic_orders
+from lpsched.errors import NoScheduleError
+from lpsched.heuristics.synchronous.automatic import SETTINGS, automatic_order
 from lpsched.heuristics.synchronous.deadlines import deadline_orders, deadlines_for
+from lpsched.heuristics.synchronous.kernel import LAPS, kernel_of, unrolled
 from lpsched.heuristics.synchronous.orders import (
     Orders,
     gpipe_order,
@@ -17,50 +22,107 @@ from lpsched.heuristics.synchronous.orders import (
     zero_bubble_order,
 )
 
-__all__ = ["constructions"]
+__all__ = ["Construction", "constructions"]
 
 #: Targets above the bound: the first by this share of it, each next one so much more.
-_FIRST_SHARE, _GROWTH, _TARGETS = 0.0003, 1.3, 30
+_FIRST_SHARE, _GROWTH, _TARGETS = 0.0003, 1.5, 18
+
+#: How much earlier I's are due in further runs, in eighths of a microbatch's work.
+_HASTE = (1, 2, 4, 8, 16, 64)
 
 #: Restarts with deadlines moved at random.
-_RESTARTS = 40
+_RESTARTS = 60
 
 
-def constructions(
-    pipeline: Pipeline, chain: Chain, bound: int, *, seed: int = 0
-) -> Iterator[tuple[str, Orders]]:
-    """Orders for a period near `bound`, each with the name of what made it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Construction:
+    """A way to order the ops of any chain of stages.
 
-    Deadline list scheduling at the bound; ZB-H1's order; the greedy scheduler's orders;
-    other published ones; then deadlines for targets above the bound, and moved at
-    random. Orders may exceed the memory: to be timed and verified.
+    Attributes
+    ----------
+    function : callable
+        From a pipeline, its chain and a bound of its period to orders, or None if it
+        finds none. Orders may exceed the memory: to be timed and verified.
     """
-    rooms = rooms_of(chain)
-    yield from _deadline(pipeline, chain, bound)
-    yield "zb-h1", zero_bubble_order(pipeline, depth=1)
-    for _, orders in automatic_orders(pipeline):
-        yield "zb-auto", orders
-    yield "zb-h2", zero_bubble_order(pipeline, depth=2)
-    yield "1f1b", one_f_one_b_order(pipeline)
-    yield "gpipe", gpipe_order(pipeline)
+
+    name: str
+    function: Callable[[Pipeline, Chain, int], Orders | None]
+
+
+def constructions(seed: int = 0) -> Iterator[Construction]:
+    """All constructions: those that meet a bound most often first.
+
+    Deadline list scheduling at the bound; ZB-H1's order; unrolled kernels; deadlines
+    that hasten I's; the greedy scheduler under each setting and other published
+    orders; then deadlines for targets above the bound, and with I's and W's moved at
+    random.
+    """
+    yield _deadlines()
+    yield _published("zb-h1", partial(zero_bubble_order, depth=1))
+    for laps in LAPS:
+        for late in (False, True):
+            function = partial(_unrolled, laps=laps, late=late)
+            yield Construction(name="kernel", function=function)
+    for eighths in _HASTE:
+        yield _deadlines(haste=Fraction(eighths, 8))
+    for setting in SETTINGS:
+        yield _published("zb-auto", partial(automatic_order, setting=setting))
+    yield _published("zb-h2", partial(zero_bubble_order, depth=2))
+    yield _published("1f1b", one_f_one_b_order)
+    yield _published("gpipe", gpipe_order)
     for n in range(_TARGETS):
-        more = max(n + 1, int(bound * _FIRST_SHARE * _GROWTH**n))
-        yield from _deadline(pipeline, chain, bound + more)
+        yield _deadlines(above=_share(n))
     rng = Random(seed)
-    longest = max(max(chain.work(s) for s in range(chain.num_stages)) // 3, 1)
     for n in range(_RESTARTS):
-        target = bound + rng.randint(0, max(1, bound * n // (50 * _RESTARTS)))
-        deadlines = deadlines_for(chain, rooms, target)
-        found = deadline_orders(
-            pipeline, deadlines.blurred(rng, rng.randint(1, longest))
+        yield _deadlines(
+            above=_share(rng.randrange(8)) * (n % 2),
+            haste=Fraction(rng.choice(_HASTE) * rng.randrange(100), 800),
+            delay=Fraction(rng.randrange(-100, 100), 100),
         )
-        if found is not None:
-            yield "deadlines", found
 
 
-def _deadline(
-    pipeline: Pipeline, chain: Chain, period: int
-) -> Iterator[tuple[str, Orders]]:
-    orders = deadline_orders(pipeline, deadlines_for(chain, rooms_of(chain), period))
-    if orders is not None:
-        yield "deadlines", orders
+def _share(n: int) -> float:
+    return _FIRST_SHARE * float(_GROWTH**n)
+
+
+def _published(name: str, order: Callable[[Pipeline], Orders]) -> Construction:
+    def function(pipeline: Pipeline, _chain: Chain, _bound: int) -> Orders | None:
+        try:
+            return order(pipeline)
+        except NoScheduleError:
+            return None  # its memory does not suffice
+
+    return Construction(name=name, function=function)
+
+
+def _unrolled(
+    pipeline: Pipeline,
+    chain: Chain,
+    _bound: int,
+    *,
+    laps: tuple[int, int],
+    late: bool,
+) -> Orders | None:
+    kernel = kernel_of(chain, laps=laps, late=late)
+    return None if kernel is None else unrolled(pipeline, kernel)
+
+
+def _deadlines(
+    *,
+    above: float = 0.0,
+    haste: Fraction = Fraction(0),
+    delay: Fraction = Fraction(0),
+) -> Construction:
+    """Deadlines for a target above the bound, with I's due earlier and W's later.
+
+    `haste` and `delay` in units of the most work of a microbatch on any stage.
+    """
+
+    def function(pipeline: Pipeline, chain: Chain, bound: int) -> Orders | None:
+        work = max(chain.work(s) for s in range(chain.num_stages))
+        shift = {"I": int(haste * work), "W": -int(delay * work)}
+        target = bound + int(bound * above)
+        deadlines = deadlines_for(chain, rooms_of(chain), target)
+        return deadline_orders(pipeline, deadlines.shifted(shift))
+
+    return Construction(name="deadlines", function=function)

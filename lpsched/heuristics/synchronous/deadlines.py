@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import NamedTuple
 
 from lpsched.analysis.chain import Chain
@@ -24,10 +23,10 @@ class Deadlines:
     latest: Mapping[str, Sequence[Sequence[int]]]
     idle: Sequence[int]
 
-    def blurred(self, rng: Random, ticks: int) -> Deadlines:
-        """Return deadlines moved at random by up to so many ticks."""
+    def shifted(self, earlier: Mapping[str, int]) -> Deadlines:
+        """Return deadlines so many ticks earlier, by kind: these run sooner then."""
         latest = {
-            kind: [[d + rng.randint(-ticks, ticks) for d in row] for row in rows]
+            kind: [[d - earlier.get(kind, 0) for d in row] for row in rows]
             for kind, rows in self.latest.items()
         }
         return Deadlines(latest=latest, idle=self.idle)
