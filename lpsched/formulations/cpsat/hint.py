@@ -5,7 +5,7 @@ from __future__ import annotations
 from ortools.sat.python.cp_model import IntVar
 
 from lpsched.core.schedule import Schedule
-from lpsched.formulations.cpsat.symmetry import equal_devices, equal_ops
+from lpsched.formulations.cpsat.symmetry import equal_devices, ordered_ops
 from lpsched.formulations.cpsat.variables import Variables
 
 __all__ = ["hint_of", "stretched_starts"]
@@ -14,17 +14,18 @@ __all__ = ["hint_of", "stretched_starts"]
 def hint_of(x: Variables, schedule: Schedule) -> list[tuple[IntVar, int]]:
     """Values of devices, starts and delays as the model would number this schedule.
 
-    Equal ops are sorted by start, equal devices renamed by first use, starts rotated
-    to the anchor, and components shifted into their windows. A schedule of a shorter
-    period is stretched (`stretched_starts`); of a longer one only the devices are
-    kept. Nothing is promised: the values may break what the request adds.
+    Interchangeable ops are sorted by start, equal devices renamed by first use,
+    starts rotated to the anchor, and components shifted into their windows. A
+    schedule of a shorter period is stretched (`stretched_starts`); of a longer one
+    only the devices are kept. Nothing is promised: the values may break what the
+    request adds.
     """
     at = x.scope.at
     number = {at.device_id(p): p for p in range(at.num_devices + 1)}
     homes = [number[schedule.ops[op.id].device] for op in at.graph.ops]
     times = stretched_starts(x, schedule)
     if times is not None and x.scope.options.symmetry:
-        for ops in equal_ops(at):
+        for ops in ordered_ops(x.scope):
             order = sorted(ops, key=lambda v: times[v])
             moved = [(homes[v], times[v]) for v in order]
             for v, (home, start) in zip(ops, moved, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -11,22 +11,27 @@ import numpy as np
 
 from lpsched.analysis.at_period import AtPeriod
 from lpsched.core.graph import OpId
+from lpsched.formulations.cpsat.scope import Scope
 from lpsched.formulations.cpsat.variables import Literal, Variables
 
-__all__ = ["add_symmetry", "equal_devices", "equal_ops"]
+__all__ = [
+    "add_symmetry",
+    "equal_devices",
+    "equal_ops",
+    "microbatch_copies",
+    "ordered_ops",
+]
 
 
 def add_symmetry(x: Variables) -> None:
-    r"""Number equal devices by first use, and start equal ops in order.
+    r"""Number equal devices by first use, and start interchangeable ops in order.
 
     .. math:: on_{vq} \le \sum_{u < v} on_{up}, \qquad s_u \le s_v
 
-    for neighbours p < q in a class of equal devices, and neighbours u < v in a class
-    of equal ops. Swapping two of a class maps schedules to schedules of the same
-    figures, and renaming devices moves no start; so any schedule can first have its
-    equal ops sorted, then its devices renamed, then be rotated until its anchor
-    starts at 0. Shifting a component by whole periods may reverse the order of
-    starts, so equal ops are ordered only within one.
+    for neighbours p < q in a class of equal devices, and neighbours u < v of
+    `ordered_ops`; if these share a device, v waits for u's end as well. Any schedule
+    can first have its ops sorted, which moves no set of starts from its device, then
+    its devices renamed, which moves no start, then be rotated to its anchor.
     """
     for devices in equal_devices(x.scope.at):
         for p, q in pairwise(devices):
@@ -37,11 +42,100 @@ def add_symmetry(x: Variables) -> None:
                         x.cp.add_bool_or(~x.on[v, q], *earlier)
                     if (v, p) in x.on:
                         earlier.append(x.on[v, p])
-    component = x.scope.windows.component
-    for ops in equal_ops(x.scope.at):
+    for ops in ordered_ops(x.scope):
         for u, v in pairwise(ops):
-            if x.scope.is_timed and component[u] == component[v]:
-                x.cp.add(x.start[u] <= x.start[v])
+            shared = x.scope.occupies(u) and x.scope.twin[u] == x.scope.twin[v]
+            x.cp.add(x.start[u] + (x.duration(u) if shared else 0) <= x.start[v])
+
+
+def ordered_ops(scope: Scope) -> list[list[int]]:
+    """Lists of ops that may be taken to start in this order.
+
+    Copies of an op for equal microbatches, then equal ops. Shifting a component by
+    whole periods may reverse the order of starts, so they must lie in one.
+    """
+    if not scope.is_timed:
+        return []
+    component = scope.windows.component
+    copies = microbatch_copies(scope)
+    if len({int(component[v]) for ops in copies for v in ops}) > 1:
+        copies = []
+    taken = {v for ops in copies for v in ops}
+    found = list(copies)
+    for ops in equal_ops(scope.at):
+        by_component: dict[int, list[int]] = defaultdict(list)
+        for v in ops:
+            if v not in taken:
+                by_component[int(component[v])].append(v)
+        found += [part for part in by_component.values() if len(part) > 1]
+    return found
+
+
+def microbatch_copies(scope: Scope) -> list[list[int]]:
+    r"""Copies of ops for equal microbatches, each list in the order of these.
+
+    Ops of one kind, layer, stage and part are copies. If all copies of an op share
+    their device and duration, and what the graph says of one microbatch it says of
+    each, never of two at once but for what is said of all, then the starts of each
+    op's copies can be sorted, op by op. For a wait ``s_v >= s_u + w`` between copies
+    u, v of each microbatch holds for the sorted starts too; the set of starts of an
+    op on its device stays; and no peak rises: of the copies of a tensor, born when
+    their producers start, those dead at a time are those all of whose uses are over,
+    at most the least number of uses over of any consumer, which sorting attains.
+
+    Returns
+    -------
+    list of list of int
+        Empty unless this holds for all ops with a microbatch.
+    """
+    families: dict[Hashable, dict[int, int]] = defaultdict(dict)
+    for v, op in enumerate(scope.at.graph.ops):
+        if op.microbatch is not None:
+            family = op.kind, op.layer, op.stage, op.part
+            if op.microbatch in families[family]:
+                return []
+            families[family][op.microbatch] = v
+    if len({frozenset(family) for family in families.values()}) != 1:
+        return []
+    copies = [[v for _, v in sorted(family.items())] for family in families.values()]
+    if len(copies[0]) < 2 or not _are_alike(scope, copies):
+        return []
+    return copies
+
+
+def _are_alike(scope: Scope, copies: Sequence[Sequence[int]]) -> bool:
+    """Tell whether all microbatches are equal, and no fact is about two of them."""
+    durations, twin = scope.at.durations, scope.twin
+    for ops in copies:
+        head = ops[0]
+        for v in ops:
+            if twin[v] != twin[head] or (durations[v] != durations[head]).any():
+                return False
+    family = {v: ops[0] for ops in copies for v in ops}
+    batch = {v: m for ops in copies for m, v in enumerate(ops)}
+    said: list[Counter[Hashable]] = [Counter() for _ in copies[0]]
+    for what, roles in _facts(scope.at):
+        if what == "colocate" or (isinstance(what, tuple) and what[0] == "resident"):
+            continue  # about devices alone, which copies share
+        parts: dict[int, list[Hashable]] = defaultdict(list)
+        for (role, v), times in roles.items():
+            if v in batch:
+                parts[batch[v]].append((role, family[v], times))
+        others = frozenset(
+            (role, v, times) for (role, v), times in roles.items() if v not in batch
+        )
+        if len(parts) > 1 and not _is_from_outside(what, others):
+            return False
+        for m, part in parts.items():
+            said[m][what, others, frozenset(part)] += 1
+    return all(of_one == said[0] for of_one in said)
+
+
+def _is_from_outside(
+    what: Hashable, others: Iterable[tuple[Hashable, int, int]]
+) -> bool:
+    """Tell whether a fact is a tensor made by no microbatch."""
+    return isinstance(what, int) and any(role == "made" for role, _, _ in others)
 
 
 def equal_devices(at: AtPeriod) -> list[list[int]]:
