@@ -106,10 +106,10 @@ class AtPeriod:
         return [int(p) for p in np.flatnonzero(self.allowed[op])]
 
     def least_durations(self) -> Ints:
-        """Shortest duration of each op over its devices; shape (n,)."""
-        masked = np.where(self.allowed, self.durations, np.iinfo(np.int64).max)
-        least: Ints = masked.min(axis=1, initial=np.iinfo(np.int64).max)
-        return least
+        """Shortest duration of each op over its devices, 0 without; shape (n,)."""
+        far = np.iinfo(np.int64).max
+        least = np.where(self.allowed, self.durations, far).min(axis=1, initial=far)
+        return np.where(least == far, 0, least)
 
     def most_durations(self) -> Ints:
         """Longest duration of each op over its devices; shape (n,)."""

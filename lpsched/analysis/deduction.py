@@ -195,6 +195,7 @@ class Deduction:
             _close(paths)
             known = paths != NO_PATH
             np.maximum(self.apart, paths + level, out=self.apart, where=known)
+        np.fill_diagonal(self.apart, 0)
         somewhere = ~self.allowed[:, -1]
         pairs = np.logical_and.outer(somewhere, somewhere)
         known = pairs & (self.apart != NO_PATH) & (self.apart.T != NO_PATH)

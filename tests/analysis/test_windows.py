@@ -187,6 +187,29 @@ def test_an_op_without_a_device_is_nowhere_else() -> None:
     assert windows.problem.devices_of(A) == [2]
 
 
+def test_an_op_without_a_device_may_follow_itself() -> None:
+    """Its loop of one tick and delay 1 is short; transfers elsewhere do not matter."""
+    graph = make_graph(
+        [make_op("A", 1), make_op("B", 1, devices=[]), make_op("C", 1)],
+        [
+            make_tensor("x", 1, "A", "B", "C"),
+            make_tensor("y", 1, "B", ("B", 1)),
+            make_tensor("z", 1, "C", ("A", 2)),
+        ],
+        devices=2,
+        link=Link(latency=3),
+    )
+    assert found(graph, 4).longest[B, B] == 0
+
+
+def test_an_op_that_no_device_can_run_in_time_is_refuted() -> None:
+    graph = make_graph({"A": 5, "B": 1}, devices=2)
+    refuted = windows_at(at_period(graph, 4), coupled=False)
+    assert isinstance(refuted, Refutation)
+    assert refuted.ops == ("A",)
+    assert at_period(graph, 4).least_durations().tolist() == [0, 1]
+
+
 def test_laps_spread_no_further_than_the_largest_delay_an_op() -> None:
     """Every gap between neighbours in lap order is at most 5, the larger delay."""
     graph = make_graph(
