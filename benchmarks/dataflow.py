@@ -110,8 +110,8 @@ def layerpipe_delays(seconds: float) -> None:
                 rows.append([name, devices, str(error)])
                 continue
             rows.append(_row(name, found.document()))
-    heads = ["network", "devices", "LayerPipe / optimum", "rule", "LayerPipe"]
-    heads += ["optimum", "bound", "rule / optimum", "rule / bound"]
+    heads = ["network", "devices", "period / best", "rule", "LayerPipe"]
+    heads += ["its period", "best period", "bound", "rule / its", "rule / best"]
     padded = [[*row, *[""] * (len(heads) - len(row))] for row in rows]
     table("staleness: the sum of (delay - 1)", heads, padded)
 
@@ -130,9 +130,10 @@ def _row(name: str, document: Mapping[str, object]) -> list[object]:
         ratio,
         total["rule"],
         total["layerpipe"],
+        total["same_period"],
         total["optimum"],
         total["bound"],
-        *(_times(total["rule"], total[key]) for key in ("optimum", "bound")),
+        *(_times(total["rule"], total[key]) for key in ("same_period", "optimum")),
     ]
 
 

@@ -28,6 +28,9 @@ from lpsched.solve.least_delays import DelayTable, compare_delays
 
 __all__ = ["report_layerpipe"]
 
+#: Staleness in the order shown.
+TOTALS = ("rule", "layerpipe", "same_period", "optimum", "bound")
+
 
 def report_layerpipe(
     file: str,
@@ -122,19 +125,24 @@ def _delays(graph: Graph, document: dict[str, Any]) -> None:
         ("delay", "left"),
         ("stage", "right"),
         ("rule 1 + 2 S", "right"),
-        ("LayerPipe, least", "right"),
-        ("optimum", "right"),
-        ("loops need", "right"),
+        ("LayerPipe", "right"),
+        ("its period", "right"),
+        ("best period", "right"),
+        ("at least", "right"),
     ]
-    keys = ("stage", "rule", "layerpipe", "optimum", "loops")
+    keys = ("stage", "rule", "layerpipe", "same_period", "optimum", "loops")
     rows = [
         [name, *(number(entry[key]) for key in keys)]
         for name, entry in document["delays"].items()
     ]
     total = document["staleness"]
-    sums = [number(total[k]) for k in ("rule", "layerpipe", "optimum", "bound")]
-    rows.append(["sum of (value - 1)", "", *sums])
+    rows.append(["sum of (value - 1)", "", *(number(total[key]) for key in TOTALS)])
     print_table(columns, rows, title="Delays, in iterations")
+    print_text(
+        "LayerPipe: the least for its schedule; its period, best period: the least"
+        " found for any schedule of this period; at least: no schedule of the best"
+        " period has less."
+    )
     print_text(
         f"LayerPipe repeats every {number(document['layerpipe_period'])}"
         f" {graph.time_unit}, the optimum every {number(document['period'])}"
@@ -153,21 +161,21 @@ def _many(tables: list[DelayTable], manner: Manner) -> None:
         ("optimum", "right"),
         ("proved", "left"),
         ("rule", "right"),
-        ("LayerPipe, least", "right"),
-        ("optimum", "right"),
-        ("loops need", "right"),
+        ("LayerPipe", "right"),
+        ("its period", "right"),
+        ("best period", "right"),
+        ("bound", "right"),
     ]
     rows = []
     for document in documents:
         total = document["staleness"]
-        keys = ("rule", "layerpipe", "optimum", "bound")
         rows.append(
             [
                 str(document["devices"]),
                 number(document["layerpipe_period"]),
                 number(document["period"]),
                 "yes" if document["period_proved"] else "no",
-                *(number(total[key]) for key in keys),
+                *(number(total[key]) for key in TOTALS),
             ]
         )
     graph = tables[0].graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lpsched.heuristics.freshen import freshen
+from lpsched.heuristics.annealing import freshen
 from lpsched.heuristics.layered import (
     layerpipe,
     layerpipe_inter,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from lpsched.analysis.precedence import topological_order
@@ -113,8 +113,8 @@ class DeviceOrders:
             waits += max(wait, 0)
         return staleness + SMOOTH * waits / period, staleness
 
-    def _starts(self) -> list[int]:
-        period, phase = self._period, self._phase
+    def _starts(self, phases: Sequence[int | None] | None = None) -> list[int]:
+        period, phase = self._period, self._phase if phases is None else phases
         starts = [0] * len(self._ops)
         for i, into in enumerate(self._into):
             begin = 0
@@ -178,6 +178,25 @@ class DeviceOrders:
             for i in self._orders[device]:
                 self._device[i] = device
             self._pack(device)
+
+    def regroup(self) -> None:
+        """Exchange ops of equal duration so that each device has its share of the time.
+
+        Of those that may move, in the order in which they could run at the earliest,
+        the first go to the first device, as many as it had, and so on; each device runs
+        its ops in that order. Loads stay.
+        """
+        heads = self._starts(phases=[None] * len(self._ops))
+        alike: dict[int, list[int]] = {}
+        for i in sorted(self._placed, key=lambda i: (heads[i], i)):
+            if self._free[i]:
+                alike.setdefault(self._times[i], []).append(i)
+        for device, order in self._orders.items():
+            taken = [
+                alike[self._times[i]].pop(0) if self._free[i] else i for i in order
+            ]
+            self._orders[device] = sorted(taken, key=lambda i: (heads[i], i))
+        self._settle(tuple(self._orders))
 
     def snapshot(self) -> Orders:
         """Return the orders as they are, for `restore`."""

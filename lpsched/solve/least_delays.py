@@ -12,15 +12,16 @@ from lpsched.analysis.staleness_bound import least_delays
 from lpsched.core.graph import DelayName, Graph, OpId
 from lpsched.core.schedule import Schedule
 from lpsched.heuristics import layerpipe
-from lpsched.heuristics.freshen import freshen
+from lpsched.heuristics.annealing import freshen
 from lpsched.solve.facade import solve
 from lpsched.solve.params import Report, SolveParams
 
 __all__ = ["DelayTable", "compare_delays", "staleness"]
 
 
-#: Shares of the time: for the period, and for annealing at it; the rest is for a proof.
-PERIOD_SHARE, ANNEAL_SHARE = 0.35, 0.4
+#: Shares of the time: for the period, for annealing at it and at LayerPipe's; the rest
+#: is for a proof.
+PERIOD_SHARE, ANNEAL_SHARE, SAME_SHARE = 0.3, 0.3, 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class DelayTable:
     ----------
     layerpipe : Schedule
         The heuristic's schedule, whose devices are the stages.
+    same_period : Schedule
+        Of LayerPipe's period, with the least staleness found.
     best : Schedule or None
         Of the best period found, and at it of the least staleness found.
     stages : mapping of OpId to int
@@ -46,6 +49,7 @@ class DelayTable:
 
     graph: Graph
     layerpipe: Schedule
+    same_period: Schedule
     best: Schedule | None
     stages: Mapping[OpId, int]
     rule: Mapping[DelayName, int]
@@ -70,6 +74,7 @@ class DelayTable:
             "staleness": {
                 "rule": staleness(self.rule),
                 "layerpipe": staleness(self.layerpipe.delays),
+                "same_period": staleness(self.same_period.delays),
                 "optimum": None if best is None else staleness(best.delays),
                 "bound": self.staleness_bound,
             },
@@ -78,6 +83,7 @@ class DelayTable:
                     "stage": self.stage_of(name),
                     "rule": value,
                     "layerpipe": self.layerpipe.delays[name],
+                    "same_period": self.same_period.delays[name],
                     "optimum": self.optimum.get(name),
                     "loops": self.loops.get(name),
                 }
@@ -104,10 +110,10 @@ def compare_delays(
 ) -> DelayTable:
     """Set LayerPipe's delays beside the least that the best period needs.
 
-    Stages are the devices of LayerPipe's schedule of the graph. The optimum is the
-    least period, and at it the least staleness: what the rule could be if the ops were
-    free to run anywhere. It is sought by the solver, by annealing (`freshen`), and by
-    the solver again, which may prove it.
+    Stages are the devices of LayerPipe's schedule of the graph. Its period needs less
+    delay when ops may run on any device: that is sought by annealing (`freshen`). The
+    optimum is the least period, and at it the least staleness, sought by the solver, by
+    annealing, and by the solver again, which may prove it.
 
     Parameters
     ----------
@@ -122,11 +128,25 @@ def compare_delays(
         If the graph is no training graph of layers or has no named delays.
     """
     params = params or SolveParams()
+    limit = params.time_limit
     schedule = layerpipe(graph)
     stages = stages_of_schedule(graph, schedule)
+
+    def fresher(found: Schedule, share: float) -> Schedule:
+        return freshen(
+            graph,
+            found,
+            enough=staleness(_loops(graph, found.period)),
+            seconds=limit * share,
+            seed=params.seed,
+            interrupt=interrupt,
+        )
+
+    same = fresher(schedule, SAME_SHARE)
     table = DelayTable(
         graph=graph,
         layerpipe=schedule,
+        same_period=same,
         best=None,
         stages=stages,
         rule=layerpipe_delays(graph, stages),
@@ -134,30 +154,27 @@ def compare_delays(
         period_bound=0,
         staleness_bound=0,
     )
-    limit = params.time_limit
     first = replace(params, objective=("period",), time_limit=limit * PERIOD_SHARE)
     answer = solve(graph, first, report=report, interrupt=interrupt)
     if answer.schedule is None:
         return table
-    needs = least_delays(graph, answer.schedule.period) or {}
-    loops = {name: need.value for name, need in needs.items()}
-    best = freshen(
-        graph,
-        answer.schedule,
-        enough=staleness(loops),
-        seconds=limit * ANNEAL_SHARE,
-        seed=params.seed,
-        interrupt=interrupt,
-    )
+    start = same if same.period == answer.schedule.period else answer.schedule
+    loops = _loops(graph, start.period)
     table = replace(
         table,
-        best=best,
+        best=fresher(start, ANNEAL_SHARE),
         loops=loops,
         period_bound=answer.result.bound.get("period", 0),
         staleness_bound=staleness(loops),
     )
-    rest = replace(params, time_limit=limit * (1 - PERIOD_SHARE - ANNEAL_SHARE))
-    return _proved(table, rest, report, interrupt)
+    left = limit * (1 - PERIOD_SHARE - ANNEAL_SHARE - SAME_SHARE)
+    return _proved(table, replace(params, time_limit=left), report, interrupt)
+
+
+def _loops(graph: Graph, period: int) -> dict[DelayName, int]:
+    """What the loops need at a period; empty if it cannot be met."""
+    needs = least_delays(graph, period) or {}
+    return {name: need.value for name, need in needs.items()}
 
 
 def _proved(

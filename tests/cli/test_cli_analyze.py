@@ -232,6 +232,7 @@ def test_layerpipes_delays_stand_beside_the_least(
     assert found["staleness"] == {
         "rule": 4,
         "layerpipe": 2,
+        "same_period": 2,
         "optimum": 2,
         "bound": 2,
     }

@@ -37,7 +37,8 @@ def test_figures_are_ordered_as_they_must_be(devices: int) -> None:
     document = table.document()
     totals = document["staleness"]
     assert totals["bound"] <= totals["optimum"]
-    assert totals["layerpipe"] <= totals["rule"]
+    assert totals["same_period"] <= totals["layerpipe"] <= totals["rule"]
+    assert verify(graph, table.same_period) == ()
     assert document["period"] <= document["layerpipe_period"]
     assert document["stages"] <= devices
     for entry in document["delays"].values():

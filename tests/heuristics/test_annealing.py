@@ -14,8 +14,8 @@ from lpsched.core.graph import Delay, DelayName, Device, DeviceId, Graph, Link, 
 from lpsched.core.schedule import Schedule
 from lpsched.errors import NoScheduleError, UnsupportedError
 from lpsched.heuristics import layerpipe, list_schedule
+from lpsched.heuristics.annealing import freshen
 from lpsched.heuristics.device_orders import DeviceOrders
-from lpsched.heuristics.freshen import freshen
 from lpsched.network import compile_network, load_shipped
 from lpsched.solve import SolveParams, solve
 from lpsched.verify import verify
@@ -74,7 +74,7 @@ def test_it_is_never_worse_and_keeps_every_rule(seed: int) -> None:
 def test_the_same_seed_gives_the_same_schedule(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lpsched.heuristics.freshen.MOST_TRIALS", 20_000)
+    monkeypatch.setattr("lpsched.heuristics.annealing.MOST_TRIALS", 20_000)
     graph = training_chain(4, devices=3, rng=Random(3))
     schedule = list_schedule(graph)
     first, second = (freshen(graph, schedule, seed=7) for _ in range(2))
@@ -147,3 +147,25 @@ def test_orders_cost_what_their_schedule_measures(seed: int) -> None:
     orders.restore(before)
     assert orders.snapshot() == before
     assert orders.cost() == cost
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_regrouping_exchanges_ops_of_equal_duration(seed: int) -> None:
+    """Each device keeps its durations, and runs its ops in the order of the flow."""
+    graph = training_chain(6, devices=3, rng=Random(seed))
+    schedule = list_schedule(graph)
+    orders = DeviceOrders(graph, schedule)
+    orders.regroup()
+    durations: dict[DeviceId | None, list[tuple[int, int]]] = {}
+    for op, device in orders.placement().items():
+        before = schedule.ops[op].device
+        durations.setdefault(device, []).append((1, graph.duration(op, device)))
+        durations.setdefault(before, []).append((-1, graph.duration(op, before)))
+    for changes in durations.values():
+        gained = sorted(ticks for sign, ticks in changes if sign > 0)
+        assert gained == sorted(ticks for sign, ticks in changes if sign < 0)
+    phases = orders.phases()
+    for device in graph.device_ids:
+        own = [op for op, place in orders.placement().items() if place == device]
+        forwards = [op for op in own if op.startswith("F")]
+        assert forwards == sorted(forwards, key=phases.__getitem__)

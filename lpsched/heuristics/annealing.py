@@ -64,7 +64,12 @@ def freshen(
         stopped = interrupt is not None and interrupt.is_set()
         return stopped or time.perf_counter() > end
 
-    run = _Run(DeviceOrders(graph, schedule), random.Random(seed), enough, is_over)
+    orders = DeviceOrders(graph, schedule)
+    given, (cost, _) = orders.snapshot(), orders.cost()
+    orders.regroup()
+    if orders.cost()[0] > cost:
+        orders.restore(given)
+    run = _Run(orders, random.Random(seed), enough, is_over)
     run.anneal()
     placement, phases = run.orders.placement(), run.orders.phases()
     found = retime(graph, schedule.period, placement, phases)
