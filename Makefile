@@ -10,6 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
 STAMP := $(VENV)/.ready
+NOTEBOOK_STAMP := $(VENV)/.ready-for-notebooks
 PIP := $(RUN) -m pip --quiet --no-input --disable-pip-version-check
 
 # The environment is trusted while its Python runs and finds this very checkout: not
@@ -22,7 +23,7 @@ BARE_VENV = { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	$(PYTHON) -m pip --python $(RUN) --quiet --no-input install pip; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench fuzz lint format wheel clean rebuild
+.PHONY: help demo test notebooks bench fuzz lint format wheel clean rebuild
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -33,6 +34,9 @@ demo: $(STAMP)  ## compare the methods on VGG-16 with 8 devices, and draw gantt.
 
 test: $(STAMP)  ## run all tests
 	$(RUN) -m pytest -q -n 2 $(PYTEST_ARGS)
+
+notebooks: $(NOTEBOOK_STAMP)  ## run all notebooks
+	$(RUN) -m pytest -q --nbmake --nbmake-timeout=600 notebooks
 
 bench: $(STAMP)  ## measure: proved, times, gaps, and what each part is worth
 	$(RUN) -m benchmarks $(BENCH_ARGS)
@@ -65,6 +69,10 @@ $(STAMP): pyproject.toml $(REBUILD)
 	@echo "Setting up $(VENV) (a minute or two, once)" >&2
 	@$(if $(REBUILD),$(PYTHON) -m venv --clear $(VENV) >/dev/null || $(BARE_VENV))
 	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+$(NOTEBOOK_STAMP): $(STAMP)
+	@$(PIP) install --editable '.[dev,notebook]'
 	@touch $@
 
 rebuild:
