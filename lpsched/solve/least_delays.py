@@ -9,6 +9,7 @@ from typing import Any
 
 from lpsched.analysis.layerpipe import layerpipe_delays, stages_of_schedule
 from lpsched.analysis.staleness_bound import least_delays
+from lpsched.analysis.stretching import stretched
 from lpsched.core.graph import DelayName, Graph, OpId
 from lpsched.core.schedule import Schedule
 from lpsched.heuristics import layerpipe
@@ -168,7 +169,17 @@ def compare_delays(
         staleness_bound=staleness(loops),
     )
     left = limit * (1 - PERIOD_SHARE - ANNEAL_SHARE - SAME_SHARE)
-    return _proved(table, replace(params, time_limit=left), report, interrupt)
+    table = _proved(table, replace(params, time_limit=left), report, interrupt)
+    return replace(table, same_period=_fewer(table))
+
+
+def _fewer(table: DelayTable) -> Schedule:
+    """At LayerPipe's longer period the best schedule's delays would do as well."""
+    if table.best is None or staleness(table.optimum) >= staleness(
+        table.same_period.delays
+    ):
+        return table.same_period
+    return stretched(table.graph, table.best, table.layerpipe.period)
 
 
 def _loops(graph: Graph, period: int) -> dict[DelayName, int]:
