@@ -129,25 +129,42 @@ def compare_delays(
         If the graph is no training graph of layers or has no named delays.
     """
     params = params or SolveParams()
-    limit = params.time_limit
+    start = _beginning(graph)
+    same = _fresher(start, start.layerpipe, SAME_SHARE, params, interrupt)
+    table = replace(start, same_period=same)
+    first = _share(params, PERIOD_SHARE, objective=("period",))
+    answer = solve(graph, first, report=report, interrupt=interrupt)
+    found = answer.schedule
+    if found is None:
+        return table
+    loops = _loops(graph, found.period)
+    chosen = same if same.period == found.period else found
+    table = replace(
+        table,
+        best=_fresher(table, chosen, ANNEAL_SHARE, params, interrupt),
+        loops=loops,
+        period_bound=answer.result.bound.get("period", 0),
+        staleness_bound=staleness(loops),
+    )
+    left = 1 - PERIOD_SHARE - ANNEAL_SHARE - SAME_SHARE
+    table = _proved(table, _share(params, left), report, interrupt)
+    return replace(table, same_period=_fewer(table))
+
+
+def _share(
+    params: SolveParams, share: float, *, objective: tuple[str, ...] = ("staleness",)
+) -> SolveParams:
+    return replace(params, objective=objective, time_limit=share * params.time_limit)
+
+
+def _beginning(graph: Graph) -> DelayTable:
+    """LayerPipe's schedule with its stages and its rule; nothing else yet."""
     schedule = layerpipe(graph)
     stages = stages_of_schedule(graph, schedule)
-
-    def fresher(found: Schedule, share: float) -> Schedule:
-        return freshen(
-            graph,
-            found,
-            enough=staleness(_loops(graph, found.period)),
-            seconds=limit * share,
-            seed=params.seed,
-            interrupt=interrupt,
-        )
-
-    same = fresher(schedule, SAME_SHARE)
-    table = DelayTable(
+    return DelayTable(
         graph=graph,
         layerpipe=schedule,
-        same_period=same,
+        same_period=schedule,
         best=None,
         stages=stages,
         rule=layerpipe_delays(graph, stages),
@@ -155,30 +172,31 @@ def compare_delays(
         period_bound=0,
         staleness_bound=0,
     )
-    first = replace(params, objective=("period",), time_limit=limit * PERIOD_SHARE)
-    answer = solve(graph, first, report=report, interrupt=interrupt)
-    if answer.schedule is None:
-        return table
-    start = same if same.period == answer.schedule.period else answer.schedule
-    loops = _loops(graph, start.period)
-    table = replace(
-        table,
-        best=fresher(start, ANNEAL_SHARE),
-        loops=loops,
-        period_bound=answer.result.bound.get("period", 0),
-        staleness_bound=staleness(loops),
+
+
+def _fresher(
+    table: DelayTable,
+    schedule: Schedule,
+    share: float,
+    params: SolveParams,
+    interrupt: threading.Event | None,
+) -> Schedule:
+    """Lower a schedule's staleness by annealing, down to what its loops need."""
+    return freshen(
+        table.graph,
+        schedule,
+        enough=staleness(_loops(table.graph, schedule.period)),
+        seconds=share * params.time_limit,
+        seed=params.seed,
+        interrupt=interrupt,
     )
-    left = limit * (1 - PERIOD_SHARE - ANNEAL_SHARE - SAME_SHARE)
-    table = _proved(table, replace(params, time_limit=left), report, interrupt)
-    return replace(table, same_period=_fewer(table))
 
 
 def _fewer(table: DelayTable) -> Schedule:
     """At LayerPipe's longer period the best schedule's delays would do as well."""
-    if table.best is None or staleness(table.optimum) >= staleness(
-        table.same_period.delays
-    ):
-        return table.same_period
+    same = table.same_period
+    if table.best is None or staleness(table.optimum) >= staleness(same.delays):
+        return same
     return stretched(table.graph, table.best, table.layerpipe.period)
 
 
@@ -198,9 +216,7 @@ def _proved(
     best = table.best
     if best is None or staleness(best.delays) == table.staleness_bound:
         return table
-    last = replace(
-        params, objective=("staleness",), max_period=best.period, hint=best, fix=None
-    )
+    last = replace(params, max_period=best.period, hint=best, fix=None)
     answer = solve(table.graph, last, report=report, interrupt=interrupt)
     bound = max(table.staleness_bound, answer.result.bound.get("staleness", 0))
     found = answer.schedule or best

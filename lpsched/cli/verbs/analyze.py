@@ -53,54 +53,62 @@ __all__ = ["EXAMPLE", "command"]
 EXAMPLE = "lpsched analyze graph.json --delays min --retime -o retimed.json"
 
 
+RetimeOption = Annotated[
+    bool,
+    typer.Option(
+        "--retime", help="Retime for the least clock period, with few registers."
+    ),
+]
+ClockOption = Annotated[
+    int | None,
+    typer.Option(
+        "--clock-period",
+        metavar="C",
+        min=0,
+        help="Retime for this clock period, with the fewest registers.",
+    ),
+]
+CutsetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cutset", metavar="OPS", help="Let these ops run an iteration later."
+    ),
+]
+LapsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--laps",
+        metavar="SCHEDULE",
+        help="Retime by a schedule's laps (and fix delays as it does).",
+    ),
+]
+DrawOption = Annotated[
+    Path | None,
+    typer.Option("--draw", metavar="PICTURE", help="Draw it: .svg, .png, .pdf."),
+]
+LayerpipeOption = Annotated[
+    bool,
+    typer.Option(
+        "--layerpipe",
+        help="Derive LayerPipe's delays, and set them beside the least that the best"
+        " period needs.",
+    ),
+]
+
+
 def command(
     *,
     file: FileArgument,
     devices: DevicesOption = None,
     delays: DelaysOption = None,
-    retime: Annotated[
-        bool,
-        typer.Option(
-            "--retime", help="Retime for the least clock period, with few registers."
-        ),
-    ] = False,
-    clock_period: Annotated[
-        int | None,
-        typer.Option(
-            "--clock-period",
-            metavar="C",
-            min=0,
-            help="Retime for this clock period, with the fewest registers.",
-        ),
-    ] = None,
-    cutset: Annotated[
-        str | None,
-        typer.Option(
-            "--cutset", metavar="OPS", help="Let these ops run an iteration later."
-        ),
-    ] = None,
-    laps: Annotated[
-        str | None,
-        typer.Option(
-            "--laps",
-            metavar="SCHEDULE",
-            help="Retime by a schedule's laps (and fix delays as it does).",
-        ),
-    ] = None,
+    retime: RetimeOption = False,
+    clock_period: ClockOption = None,
+    cutset: CutsetOption = None,
+    laps: LapsOption = None,
     unfold_by: UnfoldOption = None,
     output: OutputOption = None,
-    draw: Annotated[
-        Path | None,
-        typer.Option("--draw", metavar="PICTURE", help="Draw it: .svg, .png, .pdf."),
-    ] = None,
-    layerpipe: Annotated[
-        bool,
-        typer.Option(
-            "--layerpipe",
-            help="Derive LayerPipe's delays, and set them beside the least that the"
-            " best period needs.",
-        ),
-    ] = False,
+    draw: DrawOption = None,
+    layerpipe: LayerpipeOption = False,
     time_limit: LimitOption = 60.0,
     json: JsonOption = False,
     quiet: QuietOption = False,

@@ -76,7 +76,39 @@ def hatschet_document(marked: Marked, resources: str, *, source: str) -> dict[st
     log = FaultLog(source)
     known = {r.name: r for r in _resources(resources)}
     nodes = [node for node in marked.nodes if node.name != _NOTE]
+    used = _used(nodes, known, log)
+    devices = [{"id": d} for r in known.values() for d in r.devices]
+    if len(devices) > MAX_DEVICES:
+        raise log.fail("", f"{len(devices)} units are more than {MAX_DEVICES}")
+    edges = [_edge(edge, used, log) for edge in marked.edges]
+    log.check()
     names = _names(nodes)
+    return {
+        "schema": "lpsched/graph/1",
+        "name": network_name(source),
+        "time_unit": "cycle",
+        "size_unit": "value",
+        "devices": devices,
+        "ops": [_op(names[node.name], used[node.name]) for node in nodes],
+        "tensors": list(_tensors(marked, names, edges)),
+        "dependences": [
+            {"src": names[edge.src], "dst": names[edge.dst]} | entry
+            for edge, entry in zip(marked.edges, edges, strict=True)
+            if not _is_data(edge)
+        ],
+    }
+
+
+def _used(
+    nodes: list[Item], known: Mapping[str, _Resource], log: FaultLog
+) -> dict[str, _Resource]:
+    """Return the resource of each node.
+
+    Raises
+    ------
+    FormatError
+        Naming each node whose resource the model has not.
+    """
     used: dict[str, _Resource] = {}
     for node in nodes:
         name = str(node.data.get("uses_resource", "")).replace(" ", "")
@@ -85,32 +117,15 @@ def hatschet_document(marked: Marked, resources: str, *, source: str) -> dict[st
         else:
             log.add(node.line, f"node {node.name!r} uses the unknown {seen(name)}")
     log.check()
-    devices = [{"id": d} for r in known.values() for d in r.devices]
-    if len(devices) > MAX_DEVICES:
-        raise log.fail("", f"{len(devices)} units are more than {MAX_DEVICES}")
-    edges = [_edge(edge, used, log) for edge in marked.edges]
-    log.check()
+    return used
+
+
+def _op(name: str, resource: _Resource) -> dict[str, Any]:
     return {
-        "schema": "lpsched/graph/1",
-        "name": network_name(source),
-        "time_unit": "cycle",
-        "size_unit": "value",
-        "devices": devices,
-        "ops": [
-            {
-                "id": names[node.name],
-                "kind": used[node.name].name,
-                "duration": used[node.name].duration,
-                "devices": used[node.name].devices,
-            }
-            for node in nodes
-        ],
-        "tensors": list(_tensors(marked, names, edges)),
-        "dependences": [
-            {"src": names[edge.src], "dst": names[edge.dst]} | entry
-            for edge, entry in zip(marked.edges, edges, strict=True)
-            if not _is_data(edge)
-        ],
+        "id": name,
+        "kind": resource.name,
+        "duration": resource.duration,
+        "devices": resource.devices,
     }
 
 
