@@ -54,7 +54,7 @@ def test_a_graph_without_layers_has_no_rule() -> None:
 def test_what_loops_alone_do_not_show_is_proved_by_the_solver() -> None:
     """Lenet5 on 4 devices: its loops need 3 at 285,600 MAC, and 5 is the least."""
     graph = compile_network(load_shipped("lenet5"), devices=4).graph
-    table = compare_delays(graph, SolveParams(time_limit=60))
+    table = compare_delays(graph, SolveParams(time_limit=20))
     assert table.document()["period"] == 285_600
     assert staleness(table.loops) == 3
     assert staleness(table.optimum) == table.staleness_bound == 5
