@@ -20,7 +20,6 @@ from lpsched.errors import SolverError
 from lpsched.formulations.api import Limits
 from lpsched.formulations.balance.chains import make_chains
 from lpsched.formulations.balance.construct import greedy, multifit
-from lpsched.formulations.balance.deadline import Deadline
 from lpsched.formulations.balance.exact import search_neighbourhoods, search_units
 from lpsched.formulations.balance.improve import descend, split_evenly
 from lpsched.formulations.balance.items import Problem, read_problem
@@ -28,6 +27,7 @@ from lpsched.formulations.balance.patterns import fill_patterns
 from lpsched.formulations.balance.prune import prune
 from lpsched.formulations.balance.run import run
 from lpsched.formulations.balance.state import State
+from lpsched.formulations.deadline import Deadline
 
 FOREVER = Deadline(3600.0, None)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lpsched.formulations.balance.deadline import Deadline
 from lpsched.formulations.balance.items import Problem, Where
+from lpsched.formulations.deadline import Deadline
 
 __all__ = ["descend", "split_evenly"]
 

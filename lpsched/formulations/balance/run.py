@@ -13,7 +13,7 @@ from ortools.sat.python.cp_model import CpModel, CpSolver, CpSolverSolutionCallb
 from lpsched.core.result import Status
 from lpsched.errors import SolverError
 from lpsched.formulations.api import Limits
-from lpsched.formulations.balance.deadline import Deadline
+from lpsched.formulations.deadline import Deadline
 
 __all__ = ["Run", "run"]
 

@@ -18,7 +18,6 @@ from lpsched.formulations.balance.bounds import (
     raise_to_unit,
 )
 from lpsched.formulations.balance.construct import greedy, multifit
-from lpsched.formulations.balance.deadline import Deadline
 from lpsched.formulations.balance.exact import (
     search_neighbourhoods,
     search_patterns,
@@ -27,6 +26,7 @@ from lpsched.formulations.balance.exact import (
 from lpsched.formulations.balance.improve import descend
 from lpsched.formulations.balance.items import read_problem
 from lpsched.formulations.balance.state import State
+from lpsched.formulations.deadline import Deadline
 
 __all__ = ["BalanceOutcome", "balance"]
 

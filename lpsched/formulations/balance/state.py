@@ -11,8 +11,8 @@ from lpsched.core.graph import DeviceId, OpId
 from lpsched.core.result import Proof
 from lpsched.errors import SolverError
 from lpsched.formulations.api import Limits, Progress
-from lpsched.formulations.balance.deadline import Deadline
 from lpsched.formulations.balance.items import Problem, Where
+from lpsched.formulations.deadline import Deadline
 
 __all__ = ["State"]
 

@@ -1,4 +1,4 @@
-"""When a search has to end."""
+"""When a search has to end: a time limit and an interrupt, looked at together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _GRACE = 0.1
 class Deadline:
     """A time limit and an interrupt, looked at together."""
 
-    def __init__(self, seconds: float, interrupt: threading.Event | None) -> None:
+    def __init__(
+        self, seconds: float, interrupt: threading.Event | None = None
+    ) -> None:
         self._begin = time.monotonic()
         self._seconds = seconds
         self._interrupt = interrupt
@@ -46,3 +48,7 @@ class Deadline:
     @property
     def _interrupted(self) -> bool:
         return self._interrupt is not None and self._interrupt.is_set()
+
+    def within(self, seconds: float) -> Deadline:
+        """Return a deadline of so many seconds from now that ends with this one."""
+        return Deadline(min(seconds, self.left), self._interrupt)

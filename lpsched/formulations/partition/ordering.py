@@ -1,0 +1,89 @@
+"""An order of the items in which few messages are in play at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lpsched.formulations.partition.automaton import Automaton, build_automaton
+from lpsched.formulations.partition.problem import Message, Problem
+
+__all__ = ["narrow_automaton"]
+
+
+def narrow_automaton(
+    problem: Problem, *, most_states: int, with_rest: bool = False
+) -> Automaton:
+    """Build the automaton of fewest states among those of some orders.
+
+    The order of the graph comes first, which is by layers where it was built from
+    layers, each class at its first item; then orders that keep the number of open
+    messages and classes low, from several items.
+    """
+    best: Automaton | None = None
+    for order in _orders(problem):
+        most_in_all = None
+        if best is not None and not best.is_relaxed:
+            most_in_all = sum(best.widths)
+        found = build_automaton(
+            problem,
+            order,
+            with_rest=with_rest,
+            most_states=most_states,
+            most_in_all=most_in_all,
+        )
+        if found is not None and (best is None or _size(found) < _size(best)):
+            best = found
+    if best is None:
+        raise ValueError("an automaton without cuts always fits")
+    return best
+
+
+def _size(automaton: Automaton) -> tuple[bool, int]:
+    return automaton.is_relaxed, sum(automaton.widths)
+
+
+def _orders(problem: Problem) -> Iterator[Sequence[int]]:
+    items = range(problem.num_items)
+    yield [item for members in problem.classes for item in members]
+    degree = [0] * problem.num_items
+    for m in problem.messages:
+        for item in _ends(m):
+            degree[item] += 1
+    starts = sorted(items, key=lambda item: (degree[item], item))
+    for start in dict.fromkeys([0, *starts[:3]]) if problem.num_items else ():
+        yield _greedy(problem, start)
+
+
+def _ends(message: Message) -> frozenset[int]:
+    source = message.source
+    return message.targets if source is None else message.targets | {source}
+
+
+def _greedy(problem: Problem, start: int) -> list[int]:
+    """Take next the item that leaves the fewest messages open; ties in order."""
+    ends = [_ends(m) for m in problem.messages]
+    ends += [frozenset(members) for members in problem.classes if len(members) > 1]
+    touching: list[list[int]] = [[] for _ in range(problem.num_items)]
+    for k, items in enumerate(ends):
+        for item in items:
+            touching[item].append(k)
+    left = [len(items) for items in ends]
+    opened: set[int] = set()
+    order: list[int] = []
+    waiting = dict.fromkeys(range(problem.num_items))
+    item = start
+    while waiting:
+        order.append(item)
+        del waiting[item]
+        for k in touching[item]:
+            left[k] -= 1
+            opened.add(k)
+        opened -= {k for k in touching[item] if not left[k]}
+        if waiting:
+            item = min(waiting, key=lambda v: _growth(touching[v], opened, left))
+    return order
+
+
+def _growth(messages: Sequence[int], opened: set[int], left: Sequence[int]) -> int:
+    """How many more messages are open once an item has been read."""
+    return sum((k not in opened) - (left[k] == 1) for k in messages)

@@ -1,0 +1,233 @@
+"""The oracle that knows all sets: one dynamic program per group of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from lpsched.formulations.partition.automaton import Automaton, build_automaton
+from lpsched.formulations.partition.columns import (
+    Columns,
+    Duals,
+    Grid,
+    Offer,
+    lagrangian,
+)
+from lpsched.formulations.partition.dynamic import INFEASIBLE, Table
+from lpsched.formulations.partition.levels import Levels
+from lpsched.formulations.partition.problem import DeviceGroup, ItemSet, Problem
+from lpsched.formulations.partition.sets import Sets, costs_of, loads_of
+from lpsched.formulations.partition.subset_rows import Cut
+
+__all__ = ["MOST_STATES", "Pricing"]
+
+#: States of the automaton at one position beyond which messages are forgotten.
+MOST_STATES = 4096
+#: Runs of items that end up to so many items early are taken too.
+_SHORTER = 6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pricing:
+    """All sets of all groups, by dynamic programming over loads.
+
+    Where the loads are too fine for the tables, weights and limit are both divided
+    and rounded down: every true set stays, so bounds hold; sets that overload a
+    device in truth are left out of `columns_within`.
+
+    Attributes
+    ----------
+    coarseness : int
+        Ticks in a unit of load; 1 if loads are exact.
+    cuts : tuple of Cut
+        Those whose fees count; in the order of `Duals.fees`.
+    """
+
+    problem: Problem
+    automaton: Automaton
+    grid: Grid
+    coarseness: int
+    cuts: tuple[Cut, ...] = ()
+
+    @classmethod
+    def of(
+        cls, problem: Problem, automaton: Automaton, grid: Grid, *, most_cells: int
+    ) -> Pricing:
+        """Choose the coarseness so that no position has too many levels.
+
+        A table of `most_cells` entries is the aim.
+        """
+        most = max(16, most_cells // sum(automaton.widths))
+        pricing = cls(problem=problem, automaton=automaton, grid=grid, coarseness=1)
+        while any(pricing._levels(g, most) is None for g in problem.groups):
+            by = 2 * pricing.coarseness
+            pricing = replace(pricing, coarseness=by)
+        return pricing
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether least reduced costs are those of true sets."""
+        return self.coarseness == 1 and not self.automaton.is_relaxed
+
+    def with_cuts(
+        self, cuts: Sequence[Cut], *, most_in_all: int | None
+    ) -> Pricing | None:
+        """Return the oracle that minds cuts too; None if it grows too wide."""
+        automaton = build_automaton(
+            self.problem,
+            self.automaton.order,
+            cuts=cuts,
+            most_states=MOST_STATES,
+            most_in_all=most_in_all,
+        )
+        if automaton is None or automaton.is_relaxed > self.automaton.is_relaxed:
+            return None
+        return replace(self, automaton=automaton, cuts=tuple(cuts))
+
+    def offer(self, duals: Duals, count: int) -> Offer:
+        """Return the exact bound and the `count` best sets of each group."""
+        tables = list(self._tables(duals))
+        least = [table.least for table in tables]
+        found = [self._columns(g, t, count, None) for g, t in enumerate(tables)]
+        return Offer(
+            bound=lagrangian(self.problem, self.cuts, duals, least),
+            columns=Columns.joined(found),
+        )
+
+    def columns_within(
+        self, duals: Duals, slack: int | None, count: int
+    ) -> tuple[Columns, int]:
+        """Enumerate the true columns of reduced cost within `slack` of the least.
+
+        Returns
+        -------
+        columns : Columns
+            At most `count` of each group.
+        reach : int
+            Every column whose reduced cost exceeds its group's least by less than
+            this is among them, in grid units.
+        """
+        found, reach = [], INFEASIBLE
+        for g, table in enumerate(self._tables(duals)):
+            threshold = None if slack is None else table.least + slack
+            priced = table.best(count, threshold=threshold)
+            if slack is not None:
+                reach = min(reach, slack + 1)
+            if len(priced.sets) >= count:
+                reach = min(reach, int(priced.reduced.max()) - table.least)
+            found.append(self._true(g, priced.sets))
+        return Columns.joined(found), reach
+
+    def contiguous(self) -> Columns:
+        """Return the longest runs of items in order that fit, and some shorter ones.
+
+        Pipeline stages are such runs: good columns to begin with.
+        """
+        problem, order = self.problem, self.automaton.order
+        found: list[Columns] = []
+        for g, group in enumerate(problem.groups):
+            runs = set()
+            for begin in range(len(order)):
+                end = _end_of_run(group, order, begin, problem.period)
+                for short in range(min(_SHORTER, end - begin)):
+                    run = order[begin : end - short]
+                    runs.add(problem.canonical(frozenset(run)))
+            heavy = [r for r in runs if (problem.load(r, g) or 0) >= problem.least_load]
+            sets = Sets.of(problem.num_items, sorted(heavy, key=sorted))
+            costs = costs_of(problem, sets)
+            found.append(Columns(sets, np.full(len(sets), g, dtype=np.int64), costs))
+        return Columns.joined(found)
+
+    def best_of(
+        self, items: Collection[int], group: int, after: int, duals: Duals
+    ) -> ItemSet | None:
+        """Return the set of least reduced cost, made of some items only.
+
+        Its weight must leave no more than `after` devices can hold.
+        """
+        levels = self._levels(
+            self.problem.groups[group], None, items=items, after=after
+        )
+        if levels is None:
+            return None
+        found = self._table(levels, duals).best(1).sets.unpacked()
+        return found[0] if found else None
+
+    def _columns(
+        self, g: int, table: Table, count: int, threshold: int | None
+    ) -> Columns:
+        sets = table.best(count, threshold=threshold).sets
+        costs = costs_of(self.problem, sets)
+        return Columns(sets, np.full(len(sets), g, dtype=np.int64), costs)
+
+    def _true(self, g: int, sets: Sets) -> Columns:
+        """Leave out sets that overload a device in truth."""
+        if self.coarseness > 1:
+            loads = loads_of(self.problem, sets, g)
+            sets = sets.take(loads <= self.problem.period)
+        costs = costs_of(self.problem, sets)
+        return Columns(sets, np.full(len(sets), g, dtype=np.int64), costs)
+
+    def _tables(self, duals: Duals) -> Iterator[Table]:
+        for levels in self._all_levels:
+            yield self._table(levels, duals)
+
+    def _table(self, levels: Levels, duals: Duals) -> Table:
+        return Table(
+            self.automaton,
+            levels,
+            prices=duals.prices,
+            fees=duals.fees,
+            grid=self.grid.unit,
+        )
+
+    @cached_property
+    def _all_levels(self) -> tuple[Levels, ...]:
+        """Levels of each group's devices, the others taking what they can."""
+        found = (self._levels(group, None) for group in self.problem.groups)
+        return tuple(levels for levels in found if levels is not None)
+
+    def _levels(
+        self,
+        group: DeviceGroup,
+        most_levels: int | None,
+        *,
+        items: Collection[int] | None = None,
+        after: int | None = None,
+    ) -> Levels | None:
+        """Loads of a device that gets some of `items`, `after` others the rest."""
+        by, problem = self.coarseness, self.problem
+        if items is None:
+            items = range(problem.num_items)
+        if after is None:
+            after = problem.num_devices - 1
+        most = problem.period // by
+        shortest = (problem.shortest[item] for item in items)
+        total = sum(t // by for t in shortest if t is not None)
+        weights = [
+            t // by if item in items and (t := group.loads[item]) is not None else None
+            for item in self.automaton.order
+        ]
+        return Levels.of(
+            weights,
+            least=max(0, total - after * most),
+            most=most,
+            most_levels=most_levels,
+        )
+
+
+def _end_of_run(
+    group: DeviceGroup, order: Sequence[int], begin: int, period: int
+) -> int:
+    """Where the longest run of items ends that a device can hold."""
+    total, end = 0, begin
+    while end < len(order):
+        ticks = group.loads[order[end]]
+        if ticks is None or total + ticks > period:
+            break
+        total += ticks
+        end += 1
+    return end

@@ -1,0 +1,242 @@
+"""Placement as set partitioning: items, groups of like devices, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import gcd
+
+__all__ = ["DeviceGroup", "ItemSet", "Message", "Placed", "Problem", "merged_messages"]
+
+#: The items of one device.
+ItemSet = frozenset[int]
+#: A set of items per device, devices sorted by group.
+Placed = tuple[ItemSet, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A tensor as placement sees it: it goes once to each device that lacks it.
+
+    Attributes
+    ----------
+    source : int or None
+        The item that makes it; None if it is made outside the problem, so that
+        every device with a target pays.
+    targets : frozenset of int
+        The items that use it, the source not among them.
+    """
+
+    size: int
+    source: int | None
+    targets: ItemSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceGroup:
+    """Devices that are alike.
+
+    Attributes
+    ----------
+    count : int
+        How many.
+    loads : tuple of int or None
+        Ticks of each item on such a device; None where it may not run.
+    """
+
+    count: int
+    loads: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    r"""Partition the items into one set per device at the least cost.
+
+    .. math:: \min \sum_d c(S_d), \qquad
+       c(S) = \sum_{m:\; source \notin S,\; targets \cap S \ne \emptyset} size_m
+
+    with the sets of each group's devices of load :math:`\le T`, empty sets allowed.
+
+    Attributes
+    ----------
+    period : int
+        T, in ticks: the greatest load of a device.
+    num_items : int
+        n; items are numbered from 0.
+    """
+
+    period: int
+    num_items: int
+    groups: tuple[DeviceGroup, ...]
+    messages: tuple[Message, ...]
+
+    @property
+    def num_devices(self) -> int:
+        """Return P."""
+        return sum(group.count for group in self.groups)
+
+    @cached_property
+    def shortest(self) -> tuple[int | None, ...]:
+        """Ticks of each item on the group where it takes least; None if nowhere."""
+        columns = zip(*(group.loads for group in self.groups), strict=True)
+        return tuple(
+            min((t for t in ticks if t is not None and t <= self.period), default=None)
+            for ticks in columns
+        )
+
+    @cached_property
+    def least_load(self) -> int:
+        r"""Load that every device carries: :math:`\sum t - (P - 1) T`, or 0.
+
+        The other devices cannot take more than T each. Where durations differ among
+        the groups the least of each item counts, which is valid for every group.
+        """
+        total = sum(t for t in self.shortest if t is not None)
+        return max(0, total - (self.num_devices - 1) * self.period)
+
+    @cached_property
+    def unit(self) -> int:
+        """Greatest common divisor of all sizes: every cost is a multiple."""
+        return gcd(*(message.size for message in self.messages)) or 1
+
+    @cached_property
+    def most_cost(self) -> int:
+        """More than this no placement can cost."""
+        return sum(
+            m.size * min(self.num_devices - (m.source is not None), len(m.targets))
+            for m in self.messages
+        )
+
+    @cached_property
+    def classes(self) -> tuple[tuple[int, ...], ...]:
+        """Items that are interchangeable, in ascending order; each item in one class.
+
+        Exchanging two of a class changes neither loads nor messages. So a set may be
+        assumed to hold the first few of each class.
+        """
+        sizes = {(m.source, m.targets): m.size for m in self.messages}
+        touching: list[list[Message]] = [[] for _ in range(self.num_items)]
+        for m in self.messages:
+            for item in m.targets if m.source is None else m.targets | {m.source}:
+                touching[item].append(m)
+        found: dict[object, list[list[int]]] = {}
+        for item in range(self.num_items):
+            loads = tuple(group.loads[item] for group in self.groups)
+            traffic = sorted((m.size, m.source == item) for m in touching[item])
+            classes = found.setdefault((loads, tuple(traffic)), [])
+            for members in classes:
+                pair = members[0], item
+                near = [m for v in pair for m in touching[v]]
+                if all(sizes.get(_exchanged(m, *pair)) == m.size for m in near):
+                    members.append(item)
+                    break
+            else:
+                classes.append([item])
+        return tuple(sorted(tuple(c) for group in found.values() for c in group))
+
+    @cached_property
+    def class_of(self) -> tuple[int, ...]:
+        """Number of each item's class."""
+        numbers = {v: c for c, members in enumerate(self.classes) for v in members}
+        return tuple(numbers[item] for item in range(self.num_items))
+
+    def canonical(self, items: ItemSet) -> ItemSet:
+        """Return the set with the first of each class in place of others."""
+        return frozenset(
+            item
+            for members in self.classes
+            for item in members[: sum(v in items for v in members)]
+        )
+
+    def cost(self, items: ItemSet) -> int:
+        """Cost c(S) of one set."""
+        return sum(
+            m.size
+            for m in self.messages
+            if m.source not in items and not m.targets.isdisjoint(items)
+        )
+
+    def load(self, items: Iterable[int], group: int) -> int | None:
+        """Ticks of some items on a device of a group; None if one may not run there."""
+        total = 0
+        for item in items:
+            ticks = self.groups[group].loads[item]
+            if ticks is None:
+                return None
+            total += ticks
+        return total
+
+    def fits(self, items: Iterable[int], group: int) -> bool:
+        """Whether a device of the group can hold the items."""
+        load = self.load(items, group)
+        return load is not None and load <= self.period
+
+    def holds(self, placed: Placed) -> bool:
+        """Whether a set per device is a partition that every device can hold."""
+        groups = [g for g, group in enumerate(self.groups) for _ in range(group.count)]
+        items = sorted(item for items in placed for item in items)
+        return (
+            len(placed) == len(groups)
+            and items == list(range(self.num_items))
+            and all(map(self.fits, placed, groups))
+        )
+
+    def in_units(self) -> Problem:
+        """Return the problem with all sizes divided by their `unit`."""
+        unit = self.unit
+        messages = (replace(m, size=m.size // unit) for m in self.messages)
+        return replace(self, messages=tuple(messages))
+
+    def part(self, items: Sequence[int], counts: Sequence[int]) -> Problem:
+        """Return the problem of some items on some devices, the rest staying put.
+
+        Items are renumbered in the order given; messages from outside stay, with
+        their targets inside. Those to the outside are paid for in any case.
+
+        Parameters
+        ----------
+        counts : sequence of int
+            Devices of each group.
+        """
+        number = {item: i for i, item in enumerate(items)}
+        messages = [
+            Message(
+                size=m.size,
+                source=None if m.source is None else number.get(m.source),
+                targets=frozenset(number[v] for v in m.targets if v in number),
+            )
+            for m in self.messages
+        ]
+        groups = [
+            DeviceGroup(count=count, loads=tuple(group.loads[i] for i in items))
+            for group, count in zip(self.groups, counts, strict=True)
+            if count
+        ]
+        return Problem(
+            period=self.period,
+            num_items=len(number),
+            groups=tuple(groups),
+            messages=merged_messages(messages),
+        )
+
+
+def _exchanged(message: Message, a: int, b: int) -> tuple[int | None, ItemSet]:
+    """Return the ends of a message with two items exchanged."""
+    turn = {a: b, b: a}
+    source = message.source
+    targets = frozenset(turn.get(item, item) for item in message.targets)
+    return None if source is None else turn.get(source, source), targets
+
+
+def merged_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Add up messages of the same ends; leave out those that never cost anything."""
+    sizes: dict[tuple[int | None, ItemSet], int] = {}
+    for m in messages:
+        ends = m.source, m.targets
+        if m.size and m.targets:
+            sizes[ends] = sizes.get(ends, 0) + m.size
+    return tuple(
+        Message(size=size, source=source, targets=targets)
+        for (source, targets), size in sizes.items()
+    )

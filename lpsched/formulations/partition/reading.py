@@ -1,0 +1,137 @@
+"""From a graph to a placement problem, and from its item sets back to devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lpsched.analysis.sites import Sites
+from lpsched.core.graph import DeviceId, Graph, OpId
+from lpsched.errors import SolverError
+from lpsched.formulations.partition.problem import (
+    DeviceGroup,
+    Message,
+    Placed,
+    Problem,
+    merged_messages,
+)
+
+__all__ = ["Reading", "communication_of", "read_graph"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A graph's placement problem and what its numbers stand for.
+
+    Attributes
+    ----------
+    items : tuple of tuple of OpId
+        Ops that share a device, by item number.
+    devices : tuple of tuple of DeviceId
+        The devices of each group.
+    """
+
+    graph: Graph
+    problem: Problem
+    items: tuple[tuple[OpId, ...], ...]
+    devices: tuple[tuple[DeviceId, ...], ...]
+
+    def sets(self, placement: Mapping[OpId, DeviceId]) -> Placed | None:
+        """Item set of each device; None if the placement is not legal here."""
+        found: dict[DeviceId, set[int]] = {d: set() for g in self.devices for d in g}
+        for item, ops in enumerate(self.items):
+            places = {placement.get(op) for op in ops}
+            device = places.pop()
+            if places or device not in found or device is None:
+                return None
+            found[device].add(item)
+        placed = tuple(frozenset(items) for items in found.values())
+        groups = [g for g, devices in enumerate(self.devices) for _ in devices]
+        fit = all(map(self.problem.fits, placed, groups))
+        return placed if fit else None
+
+    def placement(self, placed: Placed) -> dict[OpId, DeviceId]:
+        """Device of every op that occupies one.
+
+        Raises
+        ------
+        SolverError
+            The sets are no partition, overload a device, or the communication that
+            the graph has under this placement is not what the sets cost.
+        """
+        devices = [device for group in self.devices for device in group]
+        placement = {
+            op: device
+            for device, items in zip(devices, placed, strict=True)
+            for item in sorted(items)
+            for op in self.items[item]
+        }
+        if self.sets(placement) != placed:
+            raise SolverError("partition made sets of ops that are no placement")
+        cost = sum(map(self.problem.cost, placed))
+        seen = communication_of(self.graph, placement)
+        if cost != seen:
+            text = f"partition counts {cost} for a placement that communicates {seen}"
+            raise SolverError(text)
+        return placement
+
+
+def communication_of(graph: Graph, placement: Mapping[OpId, DeviceId]) -> int:
+    """Sizes of all tensors, once for each device that must receive them."""
+    total = 0
+    for tensor in graph.tensors:
+        home = placement.get(tensor.producer)
+        users = {placement.get(consumer.op) for consumer in tensor.consumers}
+        if home is not None:
+            total += tensor.size * len(users - {home, None})
+    return total
+
+
+def read_graph(graph: Graph, period: int) -> Reading:
+    """Collect items, groups of like devices and messages of a graph.
+
+    An item that no device is allowed to all of may run nowhere.
+    """
+    sites = Sites.of(graph)
+    items = [ops for ops in sites.groups if sites.allowed[ops[0]] != (None,)]
+    item_of = {op: i for i, ops in enumerate(items) for op in ops}
+    kinds: dict[tuple[int | None, ...], list[DeviceId]] = {}
+    for device in graph.device_ids:
+        loads = tuple(_load(sites, ops, device) for ops in items)
+        kinds.setdefault(loads, []).append(device)
+    problem = Problem(
+        period=period,
+        num_items=len(items),
+        groups=tuple(
+            DeviceGroup(count=len(ids), loads=loads) for loads, ids in kinds.items()
+        ),
+        messages=_messages(graph, item_of),
+    )
+    return Reading(
+        graph=graph,
+        problem=problem,
+        items=tuple(items),
+        devices=tuple(map(tuple, kinds.values())),
+    )
+
+
+def _load(sites: Sites, ops: Sequence[OpId], device: DeviceId) -> int | None:
+    if any(device not in sites.allowed[op] for op in ops):
+        return None
+    return sum(sites.graph.duration(op, device) for op in ops)
+
+
+def _messages(graph: Graph, item_of: Mapping[OpId, int]) -> tuple[Message, ...]:
+    """Messages between items; ops without a device neither send nor receive."""
+    return merged_messages(
+        Message(
+            size=tensor.size,
+            source=item_of[tensor.producer],
+            targets=frozenset(
+                item_of[c.op] for c in tensor.consumers if c.op in item_of
+            )
+            - {item_of[tensor.producer]},
+        )
+        for tensor in graph.tensors
+        if tensor.producer in item_of
+    )

@@ -1,0 +1,275 @@
+"""Least cost of a partition, with proof: bound, enumerate, cut, cover, repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lpsched.errors import SolverError
+from lpsched.formulations.deadline import Deadline
+from lpsched.formulations.partition.columns import Columns, Grid
+from lpsched.formulations.partition.covering import cover
+from lpsched.formulations.partition.diving import dive
+from lpsched.formulations.partition.neighbourhoods import Neighbourhoods
+from lpsched.formulations.partition.pairs import split_pair
+from lpsched.formulations.partition.pool import Pool
+from lpsched.formulations.partition.problem import Placed, Problem
+from lpsched.formulations.partition.relaxation import Relaxation, box_width
+from lpsched.formulations.partition.sets import Sets
+from lpsched.formulations.partition.tightening import tighten
+
+__all__ = ["Found", "Report", "Search"]
+
+#: Called with (cost of the best partition or None, lower bound).
+Report = Callable[[int | None, int], None]
+
+_FIRST_POOL = 30_000
+_LARGEST_POOL = 2_000_000
+#: Share of the gap that the cost of a pool's partitions must reach to be of use.
+_FAR = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    placed : tuple of ItemSet or None
+        The best partition: a set per device, devices sorted by group.
+    bound : int
+        No partition costs less.
+    is_infeasible : bool
+        Whether it is proved that there is none.
+    """
+
+    placed: Placed | None
+    cost: int | None
+    bound: int
+    is_infeasible: bool = False
+
+
+class Search:
+    """The search for a partition of least cost; may be stopped at any time.
+
+    Bound: column generation over all sets. Enumerate: the sets of least reduced cost,
+    and with them the cost up to which partitions are made of these alone. Cut: over
+    these, until the bound exceeds that cost, or few are left to cover the items with.
+    Then the dynamic program minds the cuts that matter, and all begins again at a
+    higher bound, with more sets. In between, neighbourhoods of the best partition are
+    searched for as long as the rest has taken.
+
+    Parameters
+    ----------
+    lower : int
+        A lower bound known before.
+    placed : tuple of ItemSet, optional
+        A partition to start from.
+    is_part : bool
+        Whether this is a neighbourhood: no neighbourhoods are searched in it.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        deadline: Deadline,
+        *,
+        lower: int = 0,
+        placed: Placed | None = None,
+        report: Report | None = None,
+        is_part: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.deadline = deadline
+        self.grid = Grid.of(problem)
+        self.lower = lower
+        self.placed: Placed | None = None
+        self.upper: int | None = None
+        self.stats: dict[str, int] = {}
+        self._report = report
+        self._near = None if is_part else Neighbourhoods(problem, _improve_part)
+        self._near_seconds = 0.0
+        if placed is not None:
+            self._offer(placed)
+
+    # -- what is known ---------------------------------------------------------
+    @property
+    def most(self) -> int:
+        """The greatest cost of interest: one less than the best partition's."""
+        return self.problem.most_cost if self.upper is None else self.upper - 1
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the best partition is proved, or that there is none."""
+        return self.lower > self.most
+
+    @property
+    def _is_over(self) -> bool:
+        return self.is_solved or self.deadline.over
+
+    def found(self) -> Found:
+        """Return the best partition and bound."""
+        return Found(
+            placed=self.placed,
+            cost=self.upper,
+            bound=self.lower,
+            is_infeasible=self.placed is None and self.is_solved,
+        )
+
+    def _raise(self, bound: int) -> None:
+        """Keep a lower bound that holds for partitions of cost <= `most`."""
+        bound = bound if self.upper is None else min(bound, self.upper)
+        if bound > self.lower:
+            self.lower = bound
+            self._tell()
+
+    def _offer(self, placed: Placed) -> None:
+        if not self.problem.holds(placed):
+            raise SolverError("partition made sets that are no partition")
+        cost = sum(map(self.problem.cost, placed))
+        if self.upper is None or cost < self.upper:
+            self.placed, self.upper = placed, cost
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._report is not None:
+            self._report(self.upper, self.lower)
+
+    def _count(self, name: str, more: int) -> None:
+        self.stats[name] = self.stats.get(name, 0) + more
+
+    # -- the search ------------------------------------------------------------
+    def run(self) -> Found:
+        """Search until the best partition is proved, time is over, or nothing helps."""
+        if self.placed is None and self._overflows():
+            self.lower = self.problem.most_cost + 1
+            return self.found()
+        relaxation = Relaxation(self.problem, self.grid, self.deadline)
+        if self.placed is None:
+            self._dive(relaxation)
+        self._search_near(self.deadline.within(self.deadline.left / 10), largest=2)
+        self._bound(relaxation)
+        count, helps = _FIRST_POOL, True
+        while helps and not self._is_over:
+            seconds = self.deadline.elapsed - 2 * self._near_seconds
+            self._search_near(self.deadline.within(seconds))
+            if not self._is_over:
+                before = self.lower, count
+                count = self._round(relaxation, count)
+                helps = (self.lower, count) != before
+        if not self._is_over:
+            self._search_near(self.deadline)
+        self.stats["generation_rounds"] = relaxation.rounds
+        self.stats["cuts"] = len(relaxation.pricing.cuts)
+        return self.found()
+
+    def _overflows(self) -> bool:
+        """Whether even fractions of sets cannot hold the load, whatever they cost."""
+        if None in self.problem.shortest:
+            return True
+        bare = replace(self.problem, messages=())
+        return Relaxation(bare, Grid.of(bare), self.deadline).solve(enough=1) > 0
+
+    def _bound(self, relaxation: Relaxation) -> None:
+        """Bound the cost by column generation over all sets; dive with its duals."""
+        known = None if self.placed is None else self._columns(self.placed)
+        bound = relaxation.solve(enough=self.most + 1, known=known)
+        if relaxation.placed is not None:
+            self._offer(relaxation.placed)
+        self._raise(bound)
+        if not self._is_over:
+            self._dive(relaxation)
+
+    def _columns(self, placed: Placed) -> Columns:
+        groups = [
+            g for g, group in enumerate(self.problem.groups) for _ in range(group.count)
+        ]
+        sets = map(self.problem.canonical, placed)
+        costs = [self.problem.cost(items) for items in placed]
+        return Columns(
+            Sets.of(self.problem.num_items, sets),
+            np.array(groups, dtype=np.int64),
+            np.array(costs, dtype=np.int64),
+        )
+
+    def _dive(self, relaxation: Relaxation) -> None:
+        """Make a partition from the duals there are."""
+        placed = dive(relaxation.pricing, relaxation.duals)
+        if placed is not None:
+            self._offer(placed)
+
+    def _search_near(self, deadline: Deadline, *, largest: int = 4) -> None:
+        """Search neighbourhoods of up to so many devices."""
+        if self._near is None or self.placed is None:
+            return
+        begin = self.deadline.elapsed
+        for placed in self._near.improve(self.placed, deadline, largest=largest):
+            self._offer(placed)
+            if self.is_solved:
+                break
+        self._near_seconds += self.deadline.elapsed - begin
+
+    def _round(self, relaxation: Relaxation, count: int) -> int:
+        """Cut over the sets of least reduced cost, or over all if these are too many.
+
+        Returns how many sets to enumerate the next time.
+        """
+        columns, target = self._enumerate(relaxation, count)
+        is_near = (target - self.lower) * _FAR < self.most - self.lower
+        if is_near and relaxation.cut():
+            self._bound(relaxation)
+            return count
+        pool = Pool(
+            problem=self.problem,
+            grid=self.grid,
+            columns=columns,
+            cuts=relaxation.pricing.cuts,
+        )
+        self._cut(relaxation, pool, target)
+        return min(4 * count, _LARGEST_POOL)
+
+    def _enumerate(self, relaxation: Relaxation, count: int) -> tuple[Columns, int]:
+        """Sets of least reduced cost; partitions of cost <= target have no others."""
+        room = self.most * self.grid.unit - relaxation.bound
+        columns, reach = relaxation.pricing.columns_within(
+            relaxation.duals, None if self.upper is None else room, count
+        )
+        self._count("columns", len(columns))
+        # A set beyond the reach would cost a partition as much more than the bound.
+        target = self.grid.round_up(relaxation.bound + reach) - 1
+        return columns, min(target, self.most)
+
+    def _cut(self, relaxation: Relaxation, pool: Pool, target: int) -> None:
+        """Cut over a pool and cover the items with what is left; then bound anew."""
+        goal = max(target, self.lower + (self.most - self.lower) // 10)
+        tightened = tighten(
+            pool,
+            relaxation.duals,
+            box_width(self.problem),
+            target=goal,
+            deadline=self.deadline,
+        )
+        if tightened.bound > target:
+            self._raise(target + 1)
+        elif tightened.is_complete:
+            self._raise(tightened.bound)
+            for step in cover(tightened, target, self.deadline):
+                self._count("covers", 1)
+                if step.placed is not None:
+                    self._offer(step.placed)
+                self._raise(step.bound)
+        if not self._is_over and relaxation.mind(tightened.pool.cuts, tightened.duals):
+            self._bound(relaxation)
+
+
+def _improve_part(
+    problem: Problem, placed: Placed, deadline: Deadline
+) -> Placed | None:
+    """Solve a neighbourhood; None if its partition cannot be improved in time."""
+    if len(placed) == 2 and len(problem.groups) == 1:
+        return split_pair(problem, placed)
+    cost = sum(map(problem.cost, placed))
+    found = Search(problem, deadline, placed=placed, is_part=True).run()
+    return found.placed if found.cost is not None and found.cost < cost else None

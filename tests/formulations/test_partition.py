@@ -1,0 +1,205 @@
+"""The set-partitioning back end as a whole: against brute force and stated optima."""
+
+from __future__ import annotations
+
+import threading
+from random import Random
+
+import pytest
+from factories import make_graph, make_op, make_tensor, training_chain
+from placement_problems import least_placement, random_placement_graph, vgg16_problem
+
+from lpsched.core.graph import DeviceId, Graph, OpId
+from lpsched.core.result import Status, Stop
+from lpsched.errors import UnsupportedError
+from lpsched.formulations.api import Limits, Request
+from lpsched.formulations.deadline import Deadline
+from lpsched.formulations.partition import least_communication, solve_at_period
+from lpsched.formulations.partition.search import Search
+from lpsched.verify import measure, verify
+
+LIMITS = Limits(seconds=60)
+
+
+def longest_total(graph: Graph) -> int:
+    durations = [op.duration for op in graph.ops]
+    return sum(d if isinstance(d, int) else max(d.values()) for d in durations)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_no_placement_communicates_less(seed: int) -> None:
+    rng = Random(seed)
+    graph = random_placement_graph(rng)
+    period = rng.randint(1, longest_total(graph) + 1)
+    outcome = least_communication(graph, period=period, limits=LIMITS)
+    best = least_placement(graph, period)
+    assert outcome.value == outcome.bound == best
+    assert outcome.infeasible == (best is None)
+    assert outcome.proved
+    assert outcome.stop is Stop.PROVED
+
+
+@pytest.mark.parametrize(
+    ("devices", "slack", "options", "limit", "optimum"),
+    [
+        (4, 1, {}, 1169, 9_817),
+        (4, 2, {}, 1181, 7_759),
+        (8, 5, {}, 607, 19_406),
+        (4, 2, {"halves": True}, 1179, 7_755),
+    ],
+)
+def test_vgg16_is_settled_with_proof(
+    devices: int, slack: int, options: dict[str, bool], limit: int, optimum: int
+) -> None:
+    """Optima as stated by placement-bounds, found there with other code."""
+    problem = vgg16_problem(devices, slack=slack, **options)
+    assert problem.period == limit
+    found = Search(problem, Deadline(60)).run()
+    assert (found.cost, found.bound) == (optimum, optimum)
+
+
+@pytest.mark.parametrize(("devices", "slack"), [(8, 1), (8, 2), (12, 2), (12, 5)])
+def test_loads_that_cannot_be_packed_are_called_infeasible(
+    devices: int, slack: int
+) -> None:
+    found = Search(vgg16_problem(devices, slack=slack), Deadline(60)).run()
+    assert found.is_infeasible
+    assert found.placed is None
+
+
+def test_a_start_is_kept_if_time_is_over() -> None:
+    """Layers in turn cost more than half of the chain per device does: 4 + 4."""
+    graph = training_chain(4)
+    odd = {op.id for op in graph.ops if op.layer in ("1", "3")}
+    start = {op.id: DeviceId("d0" if op.id in odd else "d1") for op in graph.ops}
+    outcome = least_communication(
+        graph, period=12, limits=Limits(seconds=0.0), upper=start
+    )
+    assert outcome.placement == start
+    assert outcome.value is not None
+    assert outcome.bound is not None
+    assert outcome.bound <= 8 < outcome.value
+    assert not outcome.proved
+    assert outcome.stop is Stop.TIME_LIMIT
+
+
+def test_an_interrupt_ends_the_search() -> None:
+    event = threading.Event()
+    event.set()
+    graph = training_chain(4)
+    outcome = least_communication(graph, period=12, limits=LIMITS, interrupt=event)
+    assert outcome.stop is Stop.INTERRUPTED
+    assert not outcome.proved
+
+
+def test_a_start_that_breaks_a_rule_is_ignored() -> None:
+    graph = training_chain(2)
+    start = {op.id: DeviceId("d0") for op in graph.ops}
+    outcome = least_communication(graph, period=9, limits=LIMITS, upper=start)
+    assert outcome.value == least_placement(graph, 9)
+
+
+def test_progress_is_told_in_the_graphs_size_unit() -> None:
+    """All sizes are multiples of 4; so are all values and bounds told."""
+    told: list[tuple[int | None, int | None]] = []
+    graph = training_chain(4)
+    outcome = least_communication(
+        graph,
+        period=12,
+        limits=LIMITS,
+        progress=lambda value, bound: told.append((value, bound)),
+    )
+    assert told[-1] == (outcome.value, outcome.bound) == (8, 8)
+    assert all((v or 0) % 4 == (b or 0) % 4 == 0 for v, b in told)
+
+
+def test_ops_without_a_device_neither_send_nor_receive() -> None:
+    graph = make_graph(
+        [make_op("a", 2), make_op("x", 3, devices=[]), make_op("b", 2)],
+        [make_tensor("t", 5, "a", "x"), make_tensor("u", 7, "x", ("b", 0))],
+        devices=2,
+    )
+    outcome = least_communication(graph, period=3, limits=LIMITS)
+    assert outcome.value == 0
+    assert set(outcome.placement or ()) == {"a", "b"}
+    late = least_communication(graph, period=2, limits=LIMITS)
+    assert late.infeasible  # x lasts longer than a period
+
+
+def test_a_graph_without_anything_to_place_costs_nothing() -> None:
+    graph = make_graph([make_op("x", 3, devices=[])], devices=())
+    outcome = least_communication(graph, period=3, limits=LIMITS)
+    assert (outcome.value, outcome.bound, outcome.placement) == (0, 0, {})
+
+
+def test_sizes_beyond_exact_arithmetic_are_refused() -> None:
+    sizes = (2**53 - 1, 2**53 - 3)  # of no common divisor
+    graph = make_graph(
+        {f"v{i}": 1 for i in range(400)},
+        [make_tensor(f"t{i}", s, f"v{i}", "v399") for i, s in enumerate(sizes)],
+        devices=2,
+    )
+    with pytest.raises(UnsupportedError, match="size_tick"):
+        least_communication(graph, period=200, limits=LIMITS)
+
+
+# -- as a back end -------------------------------------------------------------
+def test_the_back_end_returns_a_valid_schedule_of_least_communication() -> None:
+    graph = training_chain(4, rng=Random(3), devices=3)
+    period = -(-longest_total(graph) // 3) + 2
+    request = Request(graph=graph, period=period, minimise="communication")
+    outcome = solve_at_period(request, LIMITS)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.schedule is not None
+    assert verify(graph, outcome.schedule) == ()
+    measured = measure(graph, outcome.schedule)
+    assert measured.period == period
+    assert measured.communication == outcome.bound == least_placement(graph, period)
+
+
+def test_fixed_placements_and_caps_are_kept() -> None:
+    graph = training_chain(3)
+    apart = {OpId("F1"): DeviceId("d0"), OpId("W1"): DeviceId("d1")}
+    request = Request(graph=graph, period=20, minimise="communication", placement=apart)
+    outcome = solve_at_period(request, LIMITS)
+    assert outcome.schedule is not None
+    assert outcome.schedule.ops[OpId("F1")].device == "d0"
+    assert outcome.schedule.ops[OpId("W1")].device == "d1"
+    assert outcome.bound is not None
+    capped = Request(
+        graph=graph,
+        period=20,
+        minimise="communication",
+        placement=apart,
+        at_most={"communication": outcome.bound - 1},
+    )
+    assert solve_at_period(capped, LIMITS).status is Status.INFEASIBLE
+
+
+def test_a_hint_is_where_the_search_starts() -> None:
+    graph = training_chain(3)
+    request = Request(graph=graph, period=9, minimise="communication")
+    first = solve_at_period(request, LIMITS)
+    again = Request(
+        graph=graph, period=9, minimise="communication", hint=first.schedule
+    )
+    outcome = solve_at_period(again, Limits(seconds=0.0))
+    assert outcome.schedule is not None
+    assert measure(graph, outcome.schedule).communication == first.bound
+
+
+@pytest.mark.parametrize(
+    ("changes", "minimise", "caps"),
+    [
+        ({}, "staleness", {}),
+        ({}, "communication", {"staleness": 3}),
+        ({"flush": True}, "communication", {}),
+    ],
+)
+def test_what_times_decide_is_refused(
+    changes: dict[str, bool], minimise: str, caps: dict[str, int]
+) -> None:
+    graph = training_chain(2).replace(**changes)
+    request = Request(graph=graph, period=9, minimise=minimise, at_most=caps)
+    with pytest.raises(UnsupportedError):
+        solve_at_period(request, LIMITS)
