@@ -9,6 +9,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from importlib.metadata import metadata, version
 from pathlib import Path
@@ -114,3 +115,19 @@ def test_every_target_of_the_makefile_is_named_in_its_help(target: str) -> None:
 def test_the_changelog_names_this_version_or_what_comes_next() -> None:
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert "## [Unreleased]" in text or f"## [{lpsched.__version__}]" in text
+
+
+@pytest.mark.parametrize("name", sorted({*lpsched.__all__} - {"__version__"}))
+def test_every_public_name_is_explained(name: str) -> None:
+    text = getattr(lpsched, name).__doc__ or ""
+    assert text.strip().split("\n")[0].endswith((".", "::"))
+    assert f"`{name}`" in (lpsched.__doc__ or ""), "help(lpsched) does not name it"
+
+
+def test_the_example_in_help_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """AlexNet's least period on four devices is that of the README's reference."""
+    example = (lpsched.__doc__ or "").split("::")[1].split("Read:")[0]
+    code = textwrap.dedent(example).strip()
+    assert len([line for line in code.splitlines() if line]) <= 10
+    exec(compile(code, "help", "exec"), {})  # noqa: S102 - our own example
+    assert capsys.readouterr().out == "optimal 518254272\n"

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from lpsched.core.io import write_text
 from lpsched.errors import Fault, InstanceError
+from lpsched.plot.figures import number, percent
 
 __all__ = [
     "complain",
@@ -160,16 +161,6 @@ def require_writable(*paths: Path | None) -> None:
         faults.append(Fault(str(named[0]), "named for two outputs"))
     if faults:
         raise InstanceError(faults)
-
-
-def number(value: float | None) -> str:
-    """Show an integer with thousands separators; a dash for nothing."""
-    return "–" if value is None else f"{value:,}"
-
-
-def percent(value: float | None, digits: int = 1) -> str:
-    """Show a share as a percentage; a dash for nothing."""
-    return "–" if value is None else f"{100 * value:.{digits}f} %"
 
 
 def keys_of(rows: Sequence[Mapping[str, object]]) -> list[str]:

@@ -8,13 +8,14 @@ from typing import Any
 
 from lpsched.core.result import Result
 from lpsched.core.schedule import Schedule
+from lpsched.core.shown import Shown
 from lpsched.errors import NoScheduleError
 
 __all__ = ["Answer"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Shown):
     """A result with its verified schedule, or with none and the reason.
 
     Attributes

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NewType
 
+from lpsched.core.shown import Shown
+
 __all__ = [
     "Consumer",
     "Delay",
@@ -135,7 +137,7 @@ class Edge:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Graph:
+class Graph(Shown):
     """A cyclic dataflow graph with its platform.
 
     Build one with keywords, or read one with `lpsched.core.io.load_graph`. The

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lpsched.core.graph import DelayName, DeviceId, Graph, OpId
 from lpsched.core.result import Result
+from lpsched.core.shown import Shown
 
 __all__ = ["Placed", "Schedule"]
 
@@ -20,7 +21,7 @@ class Placed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class Schedule(Shown):
     """An answer: iteration n of op v starts at ``ops[v].start + n * period``.
 
     ``start = lap * period + phase`` with ``0 <= phase < period``; the lap is the

@@ -1,7 +1,7 @@
 """Pictures of schedules and graphs."""
 
 from lpsched.plot.bars import Bar, bars
-from lpsched.plot.gantt import SUFFIXES, check_output, draw
+from lpsched.plot.gantt import SUFFIXES, check_output, draw, gantt_picture
 from lpsched.plot.graph import (
     GRAPH_SUFFIXES,
     check_graph_output,
@@ -18,5 +18,6 @@ __all__ = [
     "check_output",
     "draw",
     "draw_graph",
+    "gantt_picture",
     "graph_picture",
 ]

@@ -13,7 +13,7 @@ from lpsched.errors import MissingExtraError, UnsupportedError
 from lpsched.plot import interactive, static
 from lpsched.plot.picture import picture_of
 
-__all__ = ["SUFFIXES", "check_output", "draw"]
+__all__ = ["SUFFIXES", "check_output", "draw", "gantt_picture"]
 
 #: What each kind of file is drawn with.
 SUFFIXES = {
@@ -75,8 +75,21 @@ def draw(
         If matplotlib or plotly is missing.
     """
     suffix = check_output(path)
+    write_bytes(path, gantt_picture(schedules, suffix, iterations=iterations))
+
+
+def gantt_picture(
+    schedules: Sequence[tuple[str, Graph, Schedule]],
+    suffix: str = ".png",
+    *,
+    iterations: int | None = None,
+) -> bytes:
+    """Return the chart as the bytes of a file of the kind `suffix`.
+
+    Arguments and errors as those of `draw`.
+    """
+    check_output(f"gantt{suffix}")
     picture = picture_of(schedules, iterations=iterations)
     if SUFFIXES[suffix] == "plotly":
-        write_bytes(path, interactive.render(picture))
-    else:
-        write_bytes(path, static.render(picture, suffix))
+        return interactive.render(picture)
+    return static.render(picture, suffix)

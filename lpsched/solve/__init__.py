@@ -1,12 +1,19 @@
 """The facade: bounds, incumbents, back ends, lexicographic order, proofs."""
 
-from lpsched.solve.compare import DEFAULT_METHODS, Row, compare, method_names
+from lpsched.solve.compare import (
+    DEFAULT_METHODS,
+    Comparison,
+    Row,
+    compare,
+    method_names,
+)
 from lpsched.solve.facade import pin, solve, solve_by_method
 from lpsched.solve.params import BACKENDS, Report, Snapshot, SolveParams
 
 __all__ = [
     "BACKENDS",
     "DEFAULT_METHODS",
+    "Comparison",
     "Report",
     "Row",
     "Snapshot",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -14,6 +14,7 @@ from lpsched.analysis.metrics import measure
 from lpsched.core.graph import Graph
 from lpsched.core.result import INTEGER_OBJECTIVES, Proof, relative_gap
 from lpsched.core.schedule import Schedule
+from lpsched.core.shown import Shown
 from lpsched.errors import (
     Fault,
     InstanceError,
@@ -27,7 +28,7 @@ from lpsched.solve.params import Report, SolveParams
 from lpsched.solve.search import objective_values
 from lpsched.verify import verify
 
-__all__ = ["DEFAULT_METHODS", "Row", "compare", "method_names"]
+__all__ = ["DEFAULT_METHODS", "Comparison", "Row", "compare", "method_names"]
 
 #: Methods compared unless told otherwise; ``optimal`` is the solver.
 DEFAULT_METHODS = (
@@ -96,6 +97,17 @@ class Row:
         return document
 
 
+class Comparison(list[Row], Shown):
+    """Rows that belong together; a list that shows itself as a table.
+
+    `baseline` is the method that speed-ups refer to.
+    """
+
+    def __init__(self, rows: Iterable[Row] = (), *, baseline: str) -> None:
+        super().__init__(rows)
+        self.baseline = baseline
+
+
 def method_names() -> tuple[str, ...]:
     """Every method that `compare` knows."""
     return (*METHODS, "optimal")
@@ -109,7 +121,7 @@ def compare(
     params: SolveParams | None = None,
     report: Report | None = None,
     interrupt: threading.Event | None = None,
-) -> list[Row]:
+) -> Comparison:
     """Run methods on one graph and set them against each other and the bound.
 
     Parameters
@@ -140,7 +152,7 @@ def compare(
     base = next((row for row in rows if row.method == baseline), None)
     if base is None:
         base = _row(graph, baseline, params, report, interrupt)
-    return list(_finish(graph, rows, base))
+    return Comparison(_finish(graph, rows, base), baseline=baseline)
 
 
 def _faults(option: str, methods: Sequence[str]) -> Iterator[Fault]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -29,8 +28,6 @@ from lpsched.cli.output import (
     complain,
     keys_of,
     note,
-    number,
-    percent,
     print_json,
     print_table,
     require_writable,
@@ -41,6 +38,7 @@ from lpsched.cli.problem import Problem, load_problem
 from lpsched.cli.running import run
 from lpsched.cli.verbs.build import rounding_sentence
 from lpsched.plot import check_output, draw
+from lpsched.plot.comparison import cells, columns
 from lpsched.solve import (
     DEFAULT_METHODS,
     Report,
@@ -169,25 +167,11 @@ def _show(
     if manner.json:
         print_json([row.document() for row in rows])
         return
-    columns = [
-        ("devices", "right"),
-        ("method", "left"),
-        ("period", "right"),
-        (f"vs {baseline}", "right"),
-        ("gap to bound", "right"),
-        ("communication", "right"),
-        ("staleness", "right"),
-        ("peak memory", "right"),
-        ("utilisation", "right"),
-        ("status", "left"),
-        ("seconds", "right"),
-        ("verified", "left"),
-    ]
     graph = problems[0].graph
     title = f"{graph.name}: time in {graph.time_unit}, sizes in {graph.size_unit}"
     print_table(
-        columns,
-        [_cells(row) for row in rows],
+        columns(baseline),
+        [cells(row) for row in rows],
         title=title,
         least=(
             "seconds",
@@ -201,25 +185,3 @@ def _show(
     )
     if problems[0].rounding is not None and manner.verbose:
         note(rounding_sentence(problems[0].rounding))
-
-
-def _cells(row: Row) -> list[str]:
-    value = row.objective.get
-    return [
-        str(row.devices),
-        row.method,
-        number(value("period")),
-        _factor(row.speedup),
-        percent(row.gap, 2),
-        number(value("communication")),
-        number(value("staleness")),
-        number(value("peak_memory")),
-        percent(None if row.utilisation is None else float(row.utilisation)),
-        row.status,
-        f"{row.seconds:.1f}",
-        "yes" if row.verified else "–",
-    ]
-
-
-def _factor(speedup: Fraction | None) -> str:
-    return "–" if speedup is None else f"{float(speedup):.3f}×"
