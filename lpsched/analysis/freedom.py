@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from lpsched.analysis.precedence import topological_order
-from lpsched.core.graph import Edge, Graph
+from collections import Counter
+from collections.abc import Mapping
 
-__all__ = ["has_free_delays"]
+from lpsched.analysis.precedence import topological_order
+from lpsched.core.graph import DeviceId, Edge, Graph, OpId
+
+__all__ = ["has_free_delays", "least_period"]
 
 
 def has_free_delays(graph: Graph) -> bool:
@@ -22,6 +25,25 @@ def has_free_delays(graph: Graph) -> bool:
     binding = [edge for edge in graph.edges if _binds(graph, edge)]
     rank = {op: i for i, op in enumerate(topological_order(graph, binding))}
     return all(rank[edge.src] < rank[edge.dst] for edge in binding)
+
+
+def least_period(graph: Graph, placement: Mapping[OpId, DeviceId]) -> int:
+    """Least period of a placement where delays are free: the greatest load, or op.
+
+    Parameters
+    ----------
+    placement : mapping of OpId to DeviceId
+        Of every op that occupies a device.
+    """
+    loads: Counter[DeviceId] = Counter()
+    least = 1
+    for op in graph.ops:
+        device = placement.get(op.id)
+        ticks = graph.duration(op.id, device)
+        least = max(least, ticks)
+        if device is not None:
+            loads[device] += ticks
+    return max(least, *loads.values()) if loads else least
 
 
 def _binds(graph: Graph, edge: Edge) -> bool:

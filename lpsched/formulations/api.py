@@ -72,7 +72,7 @@ class Outcome:
     ``optimal`` means that the minimum is proved (or, with nothing to minimise, that
     a schedule was found); ``infeasible`` that none exists at this period under
     these caps. `bound` is a proved lower bound of `minimise`, None if there is
-    none. Nothing here is verified yet: the facade does that.
+    none. Nothing here is verified yet: the facade does that, and names the `solver`.
     """
 
     status: Status
@@ -81,6 +81,7 @@ class Outcome:
     bound: int | None = None
     seconds: float = 0.0
     stats: Mapping[str, Any] = field(default_factory=dict)
+    solver: str = ""
 
 
 #: Called with (incumbent value or None, bound or None) as a search goes on.

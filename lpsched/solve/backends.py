@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 
+from lpsched.analysis.freedom import has_free_delays
 from lpsched.core.result import Proof, Status, Stop
 from lpsched.errors import SolverError, UnsupportedError
 from lpsched.formulations.api import Backend, Limits, Outcome, Request
@@ -15,7 +16,7 @@ from lpsched.solve.search import Search
 #: Share of a search's time that may go to the problem without memory limits.
 RELAXED_SHARE = 0.4
 
-__all__ = ["exhaustion", "probe", "used_name"]
+__all__ = ["exhaustion", "probe"]
 
 
 def backend_of(name: str) -> Backend:
@@ -58,12 +59,14 @@ def probe(
     search.report(minimise or "period", doing)
     outcome = _without_memory(search, request, seconds, doing)
     if outcome is None:
+        if minimise:
+            request = replace(request, lower=search.bounds.get(minimise, 0))
         outcome = _ask(search, request, seconds, doing)
     if outcome.schedule is not None:
-        search.offer(outcome.schedule, by=used_name(search))
+        search.offer(outcome.schedule, by=outcome.solver)
     if outcome.status is Status.INFEASIBLE and feasible:
         raise SolverError(
-            f"{used_name(search)} calls period {period} infeasible,"
+            f"{outcome.solver} calls period {period} infeasible,"
             " yet a verified schedule exists"
         )
     return outcome
@@ -87,6 +90,9 @@ def _without_memory(
     outcome = _ask(search, relaxed, seconds * RELAXED_SHARE, doing)
     if outcome.status is Status.INFEASIBLE:
         return outcome
+    if request.minimise and outcome.bound is not None:
+        proof = exhaustion(outcome, outcome.bound)
+        search.raise_bound(request.minimise, outcome.bound, proof)
     if outcome.status is Status.OPTIMAL and outcome.schedule is not None:
         return outcome if search.fits(outcome.schedule) else None
     return None
@@ -104,27 +110,38 @@ def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcom
         if request.minimise:
             search.report_values(request.minimise, doing, incumbent, bound)
 
-    used = used_name(search)
-    search.searched(used)
-    try:
-        return backend_of(used)(
-            request, limits, progress=progress, interrupt=search.interrupt
-        )
-    except UnsupportedError as error:
-        if search.best is None:
-            raise
-        # What has been found stands; the result says why no more was.
-        search.stats["unsupported"] = str(error)
-        return Outcome(status=Status.UNKNOWN, stop=Stop.METHOD)
+    refusal = None
+    for used in _serving(search.params.backend, request):
+        try:
+            outcome = backend_of(used)(
+                request, limits, progress=progress, interrupt=search.interrupt
+            )
+        except UnsupportedError as error:
+            refusal = error
+            continue
+        search.searched(used)
+        return replace(outcome, solver=used)
+    if search.best is None and refusal is not None:
+        raise refusal
+    # What has been found stands; the result says why no more was.
+    search.stats["unsupported"] = str(refusal)
+    return Outcome(status=Status.UNKNOWN, stop=Stop.METHOD, solver=search.found_by)
 
 
-def exhaustion(search: Search, value: int, **more: int) -> Proof:
+def _serving(backend: str, request: Request) -> tuple[str, ...]:
+    """Names of the back ends for a request, the one to ask first first."""
+    if backend != "auto":
+        return (backend,)
+    return ("partition", "cpsat") if _is_placement(request) else ("cpsat",)
+
+
+def _is_placement(request: Request) -> bool:
+    """Whether placement decides alone: communication is asked and delays are free."""
+    asked = {*request.at_most, *filter(None, [request.minimise])}
+    return asked == {"communication"} and has_free_delays(request.graph)
+
+
+def exhaustion(outcome: Outcome, value: int, **more: int) -> Proof:
     """Proof of a bound by a solver's word: it searched everything below."""
-    solver = used_name(search)
-    return Proof(kind="exhaustion", value=value, certificate={"solver": solver, **more})
-
-
-def used_name(search: Search) -> str:
-    """Name of the back end that serves this search."""
-    name = search.params.backend
-    return "cpsat" if name == "auto" else name
+    certificate = {"solver": outcome.solver, **more}
+    return Proof(kind="exhaustion", value=value, certificate=certificate)

@@ -13,7 +13,7 @@ from lpsched.errors import Fault, InstanceError
 __all__ = ["BACKENDS", "Report", "Snapshot", "SolveParams"]
 
 #: Names that ``backend`` takes.
-BACKENDS = ("auto", "cpsat", "ilp")
+BACKENDS = ("auto", "cpsat", "ilp", "partition")
 
 DEFAULT_OBJECTIVE = ("period", "communication", "staleness")
 
@@ -28,7 +28,7 @@ class SolveParams:
         What to minimise, each before the next: ``period``, ``communication``,
         ``staleness``, ``peak_memory``, ``makespan``.
     backend : str
-        ``auto``, ``cpsat`` or ``ilp``.
+        ``auto``, ``cpsat``, ``ilp`` or, where delays are free, ``partition``.
     period_slack : Fraction
         Once the least period P is settled, later objectives may use any period up
         to ⌊P·(1 + period_slack)⌋.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lpsched.analysis.freedom import has_free_delays
 from lpsched.analysis.timing import complete
 from lpsched.core.graph import DeviceId, OpId
-from lpsched.core.result import Proof, Status
+from lpsched.core.result import Status
 from lpsched.formulations.api import Limits
 from lpsched.solve.backends import exhaustion, probe
 from lpsched.solve.horizon import period_horizon
@@ -23,7 +23,7 @@ def settle_period(search: Search, *, seconds: float) -> bool:
     bool
         False if it is proved that no period will do.
     """
-    alone = not search.settled and search.params.backend == "auto"
+    alone = not search.settled and search.params.backend in ("auto", "partition")
     if alone and has_free_delays(without_memory_limits(search.graph)):
         limited = has_memory_limit(search.graph)
         share = seconds / 2 if limited else seconds
@@ -98,6 +98,8 @@ def _probe_upwards(search: Search, seconds: float) -> bool:
             return search.best is not None
         if search.best is not None and low >= search.best.period:
             break
+        if "unsupported" in search.stats:
+            break  # the back end has nothing to add
         budget *= 2
     return True
 
@@ -126,11 +128,7 @@ def _round(search: Search, low: int, ceiling: int, budget: float, end: float) ->
             continue
         if outcome.status is Status.INFEASIBLE and (monotone or period == low):
             low = period + 1
-            search.raise_bound("period", low, exhausted_below(search, low))
+            proof = exhaustion(outcome, low, refuted=period)
+            search.raise_bound("period", low, proof)
         base, step = period + 1, step * 2 if monotone else 1
     return low
-
-
-def exhausted_below(search: Search, period: int) -> Proof:
-    """The back end's word that no period below `period` will do."""
-    return exhaustion(search, period, refuted=period - 1)

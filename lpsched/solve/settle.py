@@ -97,7 +97,7 @@ def _settle(search: Search, objective: str, seconds: float) -> bool:
         return False
     if outcome.bound is not None:
         value = outcome.bound
-        search.raise_bound(objective, value, exhaustion(search, value))
+        search.raise_bound(objective, value, exhaustion(outcome, value))
     return True
 
 
@@ -130,7 +130,8 @@ def _settle_makespan(search: Search, seconds: float) -> bool:
         known = [bound for bound in bounds if bound is not None]
         if len(known) == len(bounds):
             value = min(known)
-            search.raise_bound("makespan", value, exhaustion(search, value))
+            proof = exhaustion(outcomes[-1], value)
+            search.raise_bound("makespan", value, proof)
     if search.best is not None:
         search.cap = search.best.period  # a cap on the makespan is not monotone
     return True

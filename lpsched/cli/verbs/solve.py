@@ -73,7 +73,7 @@ def command(
     period_slack: SlackOption = "0",
     max_period: MaxPeriodOption = None,
     backend: Annotated[
-        str, typer.Option("--backend", help="auto, cpsat or ilp.")
+        str, typer.Option("--backend", help="auto, cpsat, ilp or partition.")
     ] = "auto",
     ilp_solver: Annotated[
         str, typer.Option("--ilp-solver", help="For --backend ilp: highs or cbc.")

@@ -55,6 +55,7 @@ def least_communication(
     period: int,
     limits: Limits,
     lower: int = 0,
+    goal: int | None = None,
     upper: Mapping[OpId, DeviceId] | None = None,
     progress: Progress | None = None,
     interrupt: threading.Event | None = None,
@@ -71,6 +72,9 @@ def least_communication(
         T, in ticks: the greatest load of a device.
     lower : int
         A proved lower bound of the communication.
+    goal : int, optional
+        Ask only whether this much communication is enough: the search ends once it
+        has found a placement of no more, or a bound above it.
     upper : mapping of OpId to DeviceId, optional
         A placement to start from; one that breaks a rule is ignored.
     progress : callable, optional
@@ -102,6 +106,7 @@ def least_communication(
         problem,
         deadline,
         lower=-(-lower // unit),
+        goal=None if goal is None else goal // unit,
         placed=_start(reading, contraction, upper),
         report=report,
     )

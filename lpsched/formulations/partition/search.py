@@ -65,6 +65,8 @@ class Search:
     ----------
     lower : int
         A lower bound known before.
+    goal : int, optional
+        A cost: whether there is a partition that costs no more is all that is asked.
     placed : tuple of ItemSet, optional
         A partition to start from.
     is_part : bool
@@ -77,6 +79,7 @@ class Search:
         deadline: Deadline,
         *,
         lower: int = 0,
+        goal: int | None = None,
         placed: Placed | None = None,
         report: Report | None = None,
         is_part: bool = False,
@@ -85,6 +88,7 @@ class Search:
         self.deadline = deadline
         self.grid = Grid.of(problem)
         self.lower = lower
+        self.goal = goal
         self.placed: Placed | None = None
         self.upper: int | None = None
         self.stats: dict[str, int] = {}
@@ -98,11 +102,14 @@ class Search:
     @property
     def most(self) -> int:
         """The greatest cost of interest: one less than the best partition's."""
-        return self.problem.most_cost if self.upper is None else self.upper - 1
+        most = self.problem.most_cost if self.upper is None else self.upper - 1
+        return most if self.goal is None else min(most, self.goal)
 
     @property
     def is_solved(self) -> bool:
-        """Whether the best partition is proved, or that there is none."""
+        """Whether the best partition is proved, or that there is none; or the goal."""
+        if self.goal is not None and self.upper is not None and self.upper <= self.goal:
+            return True
         return self.lower > self.most
 
     @property
@@ -115,12 +122,12 @@ class Search:
             placed=self.placed,
             cost=self.upper,
             bound=self.lower,
-            is_infeasible=self.placed is None and self.is_solved,
+            is_infeasible=self.placed is None and self.lower > self.problem.most_cost,
         )
 
     def _raise(self, bound: int) -> None:
         """Keep a lower bound that holds for partitions of cost <= `most`."""
-        bound = bound if self.upper is None else min(bound, self.upper)
+        bound = min(bound, self.most + 1)
         if bound > self.lower:
             self.lower = bound
             self._tell()
@@ -233,8 +240,9 @@ class Search:
     def _enumerate(self, relaxation: Relaxation, count: int) -> tuple[Columns, int]:
         """Sets of least reduced cost; partitions of cost <= target have no others."""
         room = self.most * self.grid.unit - relaxation.bound
+        is_open = self.upper is None and self.goal is None
         columns, reach = relaxation.pricing.columns_within(
-            relaxation.duals, None if self.upper is None else room, count
+            relaxation.duals, None if is_open else room, count
         )
         self._count("columns", len(columns))
         # A set beyond the reach would cost a partition as much more than the bound.
@@ -243,12 +251,12 @@ class Search:
 
     def _cut(self, relaxation: Relaxation, pool: Pool, target: int) -> None:
         """Cut over a pool and cover the items with what is left; then bound anew."""
-        goal = max(target, self.lower + (self.most - self.lower) // 10)
+        aim = max(target, self.lower + (self.most - self.lower) // 10)
         tightened = tighten(
             pool,
             relaxation.duals,
             box_width(self.problem),
-            target=goal,
+            target=aim,
             deadline=self.deadline,
         )
         if tightened.bound > target:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lpsched.analysis.freedom import has_free_delays
+from lpsched.analysis.freedom import has_free_delays, least_period
 from lpsched.analysis.timing import complete
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.result import Status
@@ -25,7 +25,10 @@ def solve_at_period(
     progress: Progress | None = None,
     interrupt: threading.Event | None = None,
 ) -> Outcome:
-    """Find a schedule of one period and of least communication.
+    """Find a schedule of least communication, or of no more than a cap allows.
+
+    Without anything to minimise the schedule may be shorter than the period asked for:
+    it has the load of its busiest device as its period.
 
     Raises
     ------
@@ -36,38 +39,45 @@ def solve_at_period(
         A solver fails.
     """
     _check(request)
-    graph = _pinned(request.graph, request.placement)
+    cap = request.at_most.get("communication")
+    goal = None
+    if request.minimise is None:
+        goal = _most(request.graph) if cap is None else cap
     outcome = least_communication(
-        graph,
+        _pinned(request.graph, request.placement),
         period=request.period,
         limits=limits,
         lower=request.lower,
+        goal=goal,
         upper=_placement(request.hint),
         progress=progress,
         interrupt=interrupt,
     )
-    cap = request.at_most.get("communication")
     if outcome.infeasible or (cap is not None and (outcome.bound or 0) > cap):
-        return Outcome(
-            status=Status.INFEASIBLE,
-            stop=outcome.stop,
-            bound=outcome.bound,
-            seconds=outcome.seconds,
-            stats=outcome.stats,
-        )
-    return _with_schedule(request, outcome, cap)
+        return _answer(outcome, Status.INFEASIBLE)
+    if outcome.value is None or (cap is not None and outcome.value > cap):
+        return _answer(outcome, Status.UNKNOWN)
+    is_done = outcome.proved or request.minimise is None
+    status = Status.OPTIMAL if is_done else Status.FEASIBLE
+    return _answer(outcome, status, _schedule(request, outcome))
 
 
 def _check(request: Request) -> None:
-    others = set(request.at_most) - {"communication"}
-    if request.minimise != "communication" or others:
-        what = ", ".join(sorted({str(request.minimise), *others} - {"communication"}))
+    asked = {*request.at_most, *filter(None, [request.minimise])}
+    others = asked - {"communication"}
+    if others:
+        what = ", ".join(sorted(others))
         raise UnsupportedError(f"partition settles communication only, not {what}")
     if not has_free_delays(request.graph):
         raise UnsupportedError(
             "partition needs delays without upper limit, and neither memory limits nor "
             "flush; use cpsat or ilp"
         )
+
+
+def _most(graph: Graph) -> int:
+    """More than any placement communicates."""
+    return len(graph.devices) * sum(tensor.size for tensor in graph.tensors)
 
 
 def _pinned(graph: Graph, placement: Mapping[OpId, DeviceId]) -> Graph:
@@ -86,17 +96,20 @@ def _placement(hint: Schedule | None) -> dict[OpId, DeviceId] | None:
     return {op: at.device for op, at in hint.ops.items() if at.device is not None}
 
 
-def _with_schedule(
-    request: Request, outcome: PartitionOutcome, cap: int | None
+def _schedule(request: Request, outcome: PartitionOutcome) -> Schedule:
+    """Time the placement found."""
+    graph, placement, period = request.graph, outcome.placement or {}, request.period
+    if request.minimise is None:
+        period = least_period(graph, placement)
+    schedule = complete(graph, placement, period)
+    if schedule is None:
+        raise SolverError("a placement has no schedule although delays are free")
+    return schedule
+
+
+def _answer(
+    outcome: PartitionOutcome, status: Status, schedule: Schedule | None = None
 ) -> Outcome:
-    """Time the placement, unless it exceeds a cap."""
-    schedule, status = None, Status.UNKNOWN
-    fits = cap is None or (outcome.value is not None and outcome.value <= cap)
-    if outcome.placement is not None and fits:
-        schedule = complete(request.graph, outcome.placement, request.period)
-        if schedule is None:
-            raise SolverError("a placement has no schedule although delays are free")
-        status = Status.OPTIMAL if outcome.proved else Status.FEASIBLE
     return Outcome(
         status=status,
         stop=outcome.stop,
