@@ -133,6 +133,7 @@ def compare_delays(
     same = _fresher(start, start.layerpipe, SAME_SHARE, params, interrupt)
     table = replace(start, same_period=same)
     first = _share(params, PERIOD_SHARE, objective=("period",))
+    first = replace(first, hint=start.layerpipe)
     answer = solve(graph, first, report=report, interrupt=interrupt)
     found = answer.schedule
     if found is None:

@@ -58,3 +58,11 @@ def test_what_loops_alone_do_not_show_is_proved_by_the_solver() -> None:
     assert table.document()["period"] == 285_600
     assert staleness(table.loops) == 3
     assert staleness(table.optimum) == table.staleness_bound == 5
+
+
+def test_the_best_period_found_is_never_longer_than_layerpipes_own() -> None:
+    """However short the time: the search for it starts from LayerPipe's schedule."""
+    graph = compile_network(load_shipped("alexnet"), devices=8).graph
+    document = compare_delays(graph, SolveParams(time_limit=1e-3)).document()
+    assert document["period"] is not None
+    assert document["period"] <= document["layerpipe_period"]
