@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +30,7 @@ __all__ = [
     "parse_devices",
     "parse_list",
     "parse_slack",
+    "with_manner",
 ]
 
 FileArgument = Annotated[
@@ -98,6 +102,41 @@ class Manner:
     quiet: bool = False
     verbose: bool = False
     progress: bool = True
+
+
+#: The options that every verb has, and the field of `Manner` that each sets.
+_COMMON = {
+    "json": JsonOption,
+    "quiet": QuietOption,
+    "verbose": VerboseOption,
+    "no_progress": NoProgressOption,
+}
+
+
+def with_manner(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb that takes a `manner` the options which say it."""
+    signature = inspect.signature(command, eval_str=True)
+    if "manner" not in signature.parameters:
+        return command
+
+    @functools.wraps(command)
+    def verb(
+        *, json: bool, quiet: bool, verbose: bool, no_progress: bool, **rest: object
+    ) -> None:
+        manner = Manner(
+            json=json, quiet=quiet, verbose=verbose, progress=not no_progress
+        )
+        command(manner=manner, **rest)
+
+    own = [p for name, p in signature.parameters.items() if name != "manner"]
+    common = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=option
+        )
+        for name, option in _COMMON.items()
+    ]
+    verb.__signature__ = signature.replace(parameters=[*own, *common])  # type: ignore[attr-defined]
+    return verb
 
 
 def parse_devices(text: str) -> tuple[int, ...]:

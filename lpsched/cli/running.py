@@ -17,7 +17,7 @@ from lpsched.cli.output import complain, number, percent
 from lpsched.core.result import relative_gap
 from lpsched.solve import Report, Snapshot
 
-__all__ = ["run"]
+__all__ = ["run", "run_saying"]
 
 T = TypeVar("T")
 
@@ -25,10 +25,24 @@ T = TypeVar("T")
 def run(
     work: Callable[[Report, threading.Event], T], manner: Manner, *, title: str
 ) -> tuple[T, bool]:
+    """Do a search; see `run_saying`, whose line shows where it stands."""
+
+    def search(say: Callable[[str], None], interrupt: threading.Event) -> T:
+        return work(lambda snapshot: say(_sentence(snapshot)), interrupt)
+
+    return run_saying(search, manner, title=title)
+
+
+def run_saying(
+    work: Callable[[Callable[[str], None], threading.Event], T],
+    manner: Manner,
+    *,
+    title: str,
+) -> tuple[T, bool]:
     """Do `work` in a thread, so that Ctrl-C is heard while a solver runs.
 
-    The first Ctrl-C sets the event that asks `work` to end with what it has; a
-    second one gives up.
+    It is given what shows a text on the progress line. The first Ctrl-C sets the event
+    that asks it to end with what it has; a second one gives up.
 
     Returns
     -------
@@ -56,6 +70,16 @@ def run(
     return results[0], interrupt.is_set()
 
 
+def _sentence(snapshot: Snapshot) -> str:
+    """Say where a search stands: what is being done, incumbent, bound and gap."""
+    gap = relative_gap(snapshot.incumbent, snapshot.bound)
+    return (
+        f"{snapshot.doing} · {snapshot.objective}"
+        f" {number(snapshot.incumbent)}, bound {number(snapshot.bound)},"
+        f" gap {percent(gap, 2)}"
+    )
+
+
 class _Interrupts:
     """SIGINT sets an event the first time and raises the second time."""
 
@@ -75,11 +99,11 @@ class _Interrupts:
         if self._event.is_set():
             raise KeyboardInterrupt
         self._event.set()
-        complain("stopping; the best schedule so far is kept (Ctrl-C again gives up)")
+        complain("stopping; what has been found is kept (Ctrl-C again gives up)")
 
 
 class _Line:
-    """One line on a terminal: what is being done, incumbent, bound and gap."""
+    """One line on a terminal: what is being done."""
 
     def __init__(self, title: str, *, enabled: bool) -> None:
         self._title = title
@@ -95,13 +119,7 @@ class _Line:
         if self._status is not None:
             self._status.stop()
 
-    def show(self, snapshot: Snapshot) -> None:
-        """Show where the search stands."""
-        if self._status is None:
-            return
-        gap = relative_gap(snapshot.incumbent, snapshot.bound)
-        self._status.update(
-            f"{self._title}: {snapshot.doing} · {snapshot.objective}"
-            f" {number(snapshot.incumbent)}, bound {number(snapshot.bound)},"
-            f" gap {percent(gap, 2)}"
-        )
+    def show(self, text: str) -> None:
+        """Show how things stand."""
+        if self._status is not None:
+            self._status.update(f"{self._title}: {text}")

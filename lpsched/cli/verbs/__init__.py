@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from lpsched.cli.options import with_manner
 from lpsched.cli.verbs import (
     analyze,
+    bench,
     bound,
     build,
     compare,
@@ -34,9 +36,10 @@ def register(app: typer.Typer) -> None:
         plot,
         export,
         import_,
+        bench,
         schema,
     ):
         app.command(
             name=verb.__name__.rsplit(".", 1)[-1].rstrip("_"),
             epilog=f"Example: {verb.EXAMPLE}",
-        )(verb.command)
+        )(with_manner(verb.command))
