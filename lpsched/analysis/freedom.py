@@ -16,9 +16,8 @@ def has_free_delays(graph: Graph) -> bool:
 
     So it is if there is no memory limit and no flush, and every cycle either passes
     a named delay without an upper limit or is a self-loop of delay >= 1 without lag:
-    pack each device in any cyclic order and give laps by longest path. Every op must
-    be <= T as well, ops without a device included (design: free delays decouple).
-    Runs in time linear in the graph.
+    pack each device in any cyclic order and give laps by longest path (design: free
+    delays decouple). Runs in time linear in the graph.
     """
     if graph.flush or any(device.memory is not None for device in graph.devices):
         return False
@@ -28,7 +27,7 @@ def has_free_delays(graph: Graph) -> bool:
 
 
 def least_period(graph: Graph, placement: Mapping[OpId, DeviceId]) -> int:
-    """Least period of a placement where delays are free: the greatest load, or op.
+    """Least period of a placement where delays are free: its greatest load.
 
     Parameters
     ----------
@@ -36,14 +35,9 @@ def least_period(graph: Graph, placement: Mapping[OpId, DeviceId]) -> int:
         Of every op that occupies a device.
     """
     loads: Counter[DeviceId] = Counter()
-    least = 1
-    for op in graph.ops:
-        device = placement.get(op.id)
-        ticks = graph.duration(op.id, device)
-        least = max(least, ticks)
-        if device is not None:
-            loads[device] += ticks
-    return max(least, *loads.values()) if loads else least
+    for op, device in placement.items():
+        loads[device] += graph.duration(op, device)
+    return max([1, *loads.values()])
 
 
 def _binds(graph: Graph, edge: Edge) -> bool:

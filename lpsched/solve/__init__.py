@@ -9,17 +9,21 @@ from lpsched.solve.compare import (
 )
 from lpsched.solve.facade import pin, solve, solve_by_method
 from lpsched.solve.params import BACKENDS, Report, Snapshot, SolveParams
+from lpsched.solve.pareto import Front, Point, pareto_front
 
 __all__ = [
     "BACKENDS",
     "DEFAULT_METHODS",
     "Comparison",
+    "Front",
+    "Point",
     "Report",
     "Row",
     "Snapshot",
     "SolveParams",
     "compare",
     "method_names",
+    "pareto_front",
     "pin",
     "solve",
     "solve_by_method",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from importlib import import_module
 
 from lpsched.analysis.freedom import has_free_delays
+from lpsched.core.graph import Graph
 from lpsched.core.result import Proof, Status, Stop
 from lpsched.errors import SolverError, UnsupportedError
 from lpsched.formulations.api import Backend, Limits, Outcome, Request
@@ -16,7 +17,7 @@ from lpsched.solve.search import Search
 #: Share of a search's time that may go to the problem without memory limits.
 RELAXED_SHARE = 0.4
 
-__all__ = ["exhaustion", "probe"]
+__all__ = ["exhaustion", "is_placement", "probe"]
 
 
 def backend_of(name: str) -> Backend:
@@ -132,13 +133,14 @@ def _serving(backend: str, request: Request) -> tuple[str, ...]:
     """Names of the back ends for a request, the one to ask first first."""
     if backend != "auto":
         return (backend,)
-    return ("partition", "cpsat") if _is_placement(request) else ("cpsat",)
-
-
-def _is_placement(request: Request) -> bool:
-    """Whether placement decides alone: communication is asked and delays are free."""
     asked = {*request.at_most, *filter(None, [request.minimise])}
-    return asked == {"communication"} and has_free_delays(request.graph)
+    is_for_partition = is_placement(request.graph, asked)
+    return ("partition", "cpsat") if is_for_partition else ("cpsat",)
+
+
+def is_placement(graph: Graph, asked: Collection[str]) -> bool:
+    """Whether placement decides alone: communication is asked and delays are free."""
+    return set(asked) == {"communication"} and has_free_delays(graph)
 
 
 def exhaustion(outcome: Outcome, value: int, **more: int) -> Proof:

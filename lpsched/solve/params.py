@@ -10,10 +10,13 @@ from lpsched.core.result import INTEGER_OBJECTIVES
 from lpsched.core.schedule import Schedule
 from lpsched.errors import Fault, InstanceError
 
-__all__ = ["BACKENDS", "Report", "Snapshot", "SolveParams"]
+__all__ = ["BACKENDS", "CAPPED", "Report", "Snapshot", "SolveParams"]
 
 #: Names that ``backend`` takes.
 BACKENDS = ("auto", "cpsat", "ilp", "partition")
+
+#: Objectives that ``at_most`` takes: no rule about them breaks as the period grows.
+CAPPED = ("communication", "staleness", "peak_memory")
 
 DEFAULT_OBJECTIVE = ("period", "communication", "staleness")
 
@@ -34,6 +37,8 @@ class SolveParams:
         to ⌊P·(1 + period_slack)⌋.
     max_period : int or None
         That cap outright, in ticks.
+    at_most : mapping of str to int
+        Caps on communication, staleness or peak_memory.
     hint : Schedule or None
         A schedule of the same graph to start from.
     fix : Schedule or None
@@ -50,6 +55,7 @@ class SolveParams:
     backend: str = "auto"
     period_slack: Fraction = Fraction(0)
     max_period: int | None = None
+    at_most: Mapping[str, int] = field(default_factory=dict)
     hint: Schedule | None = None
     fix: Schedule | None = None
     time_limit: float = 60.0
@@ -82,6 +88,11 @@ class SolveParams:
         if self.max_period is not None and self.max_period < 1:
             text = f"expected an integer >= 1, got {self.max_period}"
             faults.append(Fault("max_period", text))
+        faults += [
+            Fault("at_most", f"{name} cannot be capped; known: {', '.join(CAPPED)}")
+            for name in self.at_most
+            if name not in CAPPED
+        ]
         if not self.time_limit > 0:
             text = f"expected seconds > 0, got {self.time_limit}"
             faults.append(Fault("time_limit", text))

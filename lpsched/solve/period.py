@@ -7,7 +7,7 @@ from lpsched.analysis.timing import complete
 from lpsched.core.graph import DeviceId, OpId
 from lpsched.core.result import Status
 from lpsched.formulations.api import Limits
-from lpsched.solve.backends import exhaustion, probe
+from lpsched.solve.backends import exhaustion, is_placement, probe
 from lpsched.solve.horizon import period_horizon
 from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import Search
@@ -23,7 +23,8 @@ def settle_period(search: Search, *, seconds: float) -> bool:
     bool
         False if it is proved that no period will do.
     """
-    alone = not search.settled and search.params.backend in ("auto", "partition")
+    caps = search.settled_before("period")
+    alone = not caps and search.params.backend in ("auto", "partition")
     if alone and has_free_delays(without_memory_limits(search.graph)):
         limited = has_memory_limit(search.graph)
         share = seconds / 2 if limited else seconds
@@ -32,6 +33,9 @@ def settle_period(search: Search, *, seconds: float) -> bool:
             return True
         seconds = max(0.0, seconds - share)
     if search.proved("period") or search.period_searched:
+        return True
+    if search.best is not None and is_placement(search.graph, caps):
+        _walk_down(search, seconds)
         return True
     return _probe_upwards(search, seconds)
 
@@ -77,6 +81,31 @@ def _placement(search: Search) -> dict[OpId, DeviceId] | None:
         for op, placed in search.best.ops.items()
         if placed.device is not None
     }
+
+
+def _walk_down(search: Search, seconds: float) -> None:
+    """Ask for a shorter schedule until there is none: each answer is a jump.
+
+    A placement found is as short as its busiest device, and the last refusal proves
+    all shorter ones impossible (feasibility is monotone in T).
+    """
+    end = max(0.0, search.remaining - seconds)
+    while search.best is not None and not search.proved("period"):
+        if search.stopped or search.remaining <= end:
+            return
+        period = search.best.period
+        outcome = probe(
+            search,
+            period - 1,
+            seconds=search.remaining - end,
+            at_most=search.settled_before("period"),
+            doing=f"trying period {period - 1}",
+        )
+        if outcome.status is Status.INFEASIBLE:
+            proof = exhaustion(outcome, period, refuted=period - 1)
+            search.raise_bound("period", period, proof)
+        if outcome.schedule is None:
+            return
 
 
 def _probe_upwards(search: Search, seconds: float) -> bool:

@@ -104,6 +104,8 @@ class Search:
         values = objective_values(self.graph, schedule)
         if self.cap is not None and values["period"] > self.cap:
             return False
+        if any(values[name] > cap for name, cap in self.params.at_most.items()):
+            return False
         self._check_bounds(values, by)
         if self.best is not None and self._rank(values) >= self._rank(self.best_values):
             return False
@@ -193,11 +195,13 @@ class Search:
     def settled_before(self, objective: str | None) -> dict[str, int]:
         """Values of the objectives before this one (None: of all), the period's not.
 
-        They are caps for a search at a fixed period.
+        With the caps of the problem itself they are those of a search at a fixed
+        period.
         """
         names = self.params.objective
         before = names if objective is None else names[: names.index(objective)]
-        return {k: self.best_values[k] for k in before if k != "period"}
+        values = {k: self.best_values[k] for k in before if k != "period"}
+        return {**self.params.at_most, **values}
 
     def proved(self, objective: str) -> bool:
         """Tell whether the best value equals the bound.

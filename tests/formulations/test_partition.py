@@ -122,8 +122,8 @@ def test_ops_without_a_device_neither_send_nor_receive() -> None:
     outcome = least_communication(graph, period=3, limits=LIMITS)
     assert outcome.value == 0
     assert set(outcome.placement or ()) == {"a", "b"}
-    late = least_communication(graph, period=2, limits=LIMITS)
-    assert late.infeasible  # x lasts longer than a period
+    short = least_communication(graph, period=2, limits=LIMITS)
+    assert short.value == 0  # x may overlap its own next iteration
 
 
 def test_a_graph_without_anything_to_place_costs_nothing() -> None:

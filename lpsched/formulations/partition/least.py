@@ -87,8 +87,6 @@ def least_communication(
     """
     reading = read_graph(graph, period)
     deadline = Deadline(limits.seconds, interrupt)
-    if _outlasts(graph, period):
-        return _none(deadline)
     if not reading.items or not reading.devices:
         return _trivial(reading, deadline)
     contraction = contract(reading.problem)
@@ -114,15 +112,6 @@ def least_communication(
     if found.is_infeasible:
         return _none(deadline, search.stats)
     return _outcome(reading, contraction, found, deadline, search.stats)
-
-
-def _outlasts(graph: Graph, period: int) -> bool:
-    """Whether an op without a device lasts longer than a period."""
-    return any(
-        graph.duration(op.id, None) > period
-        for op in graph.ops
-        if not graph.occupies_device(op.id)
-    )
 
 
 def _none(

@@ -183,11 +183,16 @@ class Search:
         """Bound the cost by column generation over all sets; dive with its duals."""
         known = None if self.placed is None else self._columns(self.placed)
         bound = relaxation.solve(enough=self.most + 1, known=known)
-        if relaxation.placed is not None:
-            self._offer(relaxation.placed)
+        placed = relaxation.placed
+        if placed is not None and self._is_true(relaxation, placed):
+            self._offer(placed)
         self._raise(bound)
         if not self._is_over:
             self._dive(relaxation)
+
+    def _is_true(self, relaxation: Relaxation, placed: Placed) -> bool:
+        """Whether sets hold in truth what they hold by coarse loads."""
+        return relaxation.pricing.is_exact or self.problem.holds(placed)
 
     def _columns(self, placed: Placed) -> Columns:
         groups = [
