@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from lpsched._version import __version__
 
 __all__ = [
     "DevicesOption",
@@ -25,6 +28,7 @@ __all__ = [
     "SeedOption",
     "SlackOption",
     "VerboseOption",
+    "VersionOption",
     "WorkersOption",
     "one_count",
     "parse_devices",
@@ -104,29 +108,52 @@ class Manner:
     progress: bool = True
 
 
-#: The options that every verb has, and the field of `Manner` that each sets.
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        typer.echo(f"lpsched {__version__}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool,
+    typer.Option(
+        "--version",
+        callback=_show_version,
+        is_eager=True,
+        help="Print the version and exit.",
+    ),
+]
+
+#: The options that every verb has, by the names of their parameters.
 _COMMON = {
     "json": JsonOption,
     "quiet": QuietOption,
     "verbose": VerboseOption,
     "no_progress": NoProgressOption,
+    "version": VersionOption,
 }
 
 
 def with_manner(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb that takes a `manner` the options which say it."""
+    """Give a verb the options that every verb has; it is told of them as `manner`."""
     signature = inspect.signature(command, eval_str=True)
-    if "manner" not in signature.parameters:
-        return command
 
     @functools.wraps(command)
-    def verb(
-        *, json: bool, quiet: bool, verbose: bool, no_progress: bool, **rest: object
-    ) -> None:
+    def verb(**given: object) -> None:
+        common = {name: bool(given.pop(name)) for name in _COMMON}
         manner = Manner(
-            json=json, quiet=quiet, verbose=verbose, progress=not no_progress
+            json=common["json"],
+            quiet=common["quiet"],
+            verbose=common["verbose"],
+            progress=not common["no_progress"],
         )
-        command(manner=manner, **rest)
+        started = time.perf_counter()
+        try:
+            command(manner=manner, **given)
+        finally:
+            if manner.verbose:
+                seconds = time.perf_counter() - started
+                typer.echo(f"lpsched {__version__}: {seconds:.2f} s", err=True)
 
     own = [p for name, p in signature.parameters.items() if name != "manner"]
     common = [

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from lpsched.cli.options import Manner
 from lpsched.core.io import write_text
 from lpsched.errors import Fault, InstanceError
 from lpsched.plot.figures import number, percent
@@ -31,6 +32,7 @@ __all__ = [
     "require_writable",
     "save_text",
     "table_csv",
+    "wrote",
 ]
 
 
@@ -43,6 +45,18 @@ def note(text: str, *, quiet: bool = False) -> None:
     """Write a remark to stderr unless told to be quiet."""
     if not quiet:
         print(text, file=sys.stderr)  # noqa: T201 - the command line
+
+
+def wrote(
+    path: Path, manner: Manner, summary: str = "written", **facts: object
+) -> None:
+    """Tell that a file was written, where that is all there is to tell.
+
+    To people by a remark, to programs (``--json``) by the one document on stdout.
+    """
+    if manner.json:
+        print_json({"output": str(path), **facts})
+    note(f"{path}: {summary}", quiet=manner.quiet)
 
 
 def print_text(text: str) -> None:

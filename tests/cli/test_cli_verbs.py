@@ -13,6 +13,7 @@ import pytest
 from lpsched import __version__
 from lpsched.analysis.linear import QuietHighs
 from lpsched.cli import main
+from lpsched.cli.app import app
 from lpsched.core.io import load_graph, load_schedule
 from lpsched.core.result import Stop
 from lpsched.verify import verify
@@ -240,3 +241,34 @@ def test_the_module_runs_as_a_program() -> None:
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str], verb: str) -> None:
     assert main([verb, "--help"]) == 0
     assert "Example" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", [c.name for c in app.registered_commands])
+def test_every_verb_has_the_common_options_and_an_example(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([verb, "--help"]) == 0
+    text = capsys.readouterr().out
+    for option in ("--json", "--quiet", "--verbose", "--no-progress", "--version"):
+        assert option in text
+    assert f"Example: lpsched {verb} " in text
+    assert main([verb, "--version"]) == 0
+    assert capsys.readouterr().out == f"lpsched {__version__}\n"
+
+
+def test_a_written_file_is_told_to_programs_and_to_people(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """With --json the one document on stdout; -q and -v are of stderr only."""
+    graph, model = str(tmp_path / "graph.json"), str(tmp_path / "model.lp")
+    argv = ["build", "tiny-mlp", "--devices", "2", "-o", graph]
+    assert main([*argv, "--json", "-q"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["output"] == graph
+    assert json.loads(out)["ops"] == len(load_graph(graph).ops)
+    assert err == ""
+    assert main(["export", graph, "--to", "lp", "-o", model, "-v"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{model}: written" in err
+    assert f"lpsched {__version__}: " in err

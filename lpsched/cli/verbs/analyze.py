@@ -18,12 +18,9 @@ from lpsched.cli.layerpipe import report_layerpipe
 from lpsched.cli.options import (
     DevicesOption,
     FileArgument,
-    JsonOption,
     LimitOption,
     Manner,
-    NoProgressOption,
     OutputOption,
-    QuietOption,
     one_count,
 )
 from lpsched.cli.output import (
@@ -110,9 +107,7 @@ def command(
     draw: DrawOption = None,
     layerpipe: LayerpipeOption = False,
     time_limit: LimitOption = 60.0,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    no_progress: NoProgressOption = False,
+    manner: Manner,
 ) -> None:
     """Analyse a dataflow graph as signal-flow people do; retime it, unfold it.
 
@@ -120,7 +115,6 @@ def command(
     delays need values first. What is asked for is done in this order: delays fixed,
     retimed, unfolded; -o writes the graph that comes of it.
     """
-    manner = Manner(json=json, quiet=quiet, progress=not no_progress)
     if draw is not None:
         check_graph_output(draw)
     retimer = Retimer(least=retime, clock_period=clock_period, cutset=cutset, laps=laps)
@@ -137,11 +131,11 @@ def command(
         document["retiming"] = retiming
     if output is not None:
         save_text(output, document_text(graph_to_document(after)))
-        note(f"{output} written", quiet=quiet)
+        note(f"{output} written", quiet=manner.quiet)
     if draw is not None:
         draw_graph(after, draw, laps=None if unfold_by else retiming)
-        note(f"{draw} written", quiet=quiet)
-    if json:
+        note(f"{draw} written", quiet=manner.quiet)
+    if manner.json:
         print_json(document)
     else:
         _show(after, document)

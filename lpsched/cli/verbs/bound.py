@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_text
 
 from lpsched.analysis.bounds import Bound, objective_bounds, period_bounds
-from lpsched.cli.options import DevicesOption, FileArgument, JsonOption, one_count
+from lpsched.cli.options import DevicesOption, FileArgument, Manner, one_count
 from lpsched.cli.output import number, print_json, print_table
 from lpsched.cli.problem import load_problem
 from lpsched.core.graph import Graph
@@ -17,7 +17,7 @@ EXAMPLE = "lpsched bound models/vgg16.yaml --devices 8"
 
 
 def command(
-    *, file: FileArgument, devices: DevicesOption = None, json: JsonOption = False
+    *, file: FileArgument, devices: DevicesOption = None, manner: Manner
 ) -> None:
     """Print lower bounds of every objective, each with a certificate to check.
 
@@ -25,7 +25,7 @@ def command(
     """
     graph = load_problem(file, one_count(devices)).graph
     found = _all_bounds(graph)
-    if json:
+    if manner.json:
         print_json(
             {
                 objective: {

@@ -9,11 +9,11 @@ from typing import Any
 from lpsched.cli.options import (
     DevicesOption,
     FileArgument,
+    Manner,
     OutputOption,
-    QuietOption,
     one_count,
 )
-from lpsched.cli.output import note, print_text, require_writable, save_text
+from lpsched.cli.output import note, print_text, require_writable, save_text, wrote
 from lpsched.cli.problem import load_problem
 from lpsched.core.io import document_text, graph_to_document
 
@@ -27,7 +27,7 @@ def command(
     file: FileArgument,
     devices: DevicesOption = None,
     output: OutputOption = None,
-    quiet: QuietOption = False,
+    manner: Manner,
 ) -> None:
     """Compile a network or an instance to the graph that is scheduled.
 
@@ -41,14 +41,16 @@ def command(
         print_text(text)
         return
     save_text(output, text)
-    summary = (
-        f"{output}: {len(graph.ops)} ops, {len(graph.tensors)} tensors,"
-        f" {len(graph.devices)} devices, time in {graph.time_unit},"
-        f" sizes in {graph.size_unit}"
-    )
-    note(summary, quiet=quiet)
+    counts = {
+        "ops": len(graph.ops),
+        "tensors": len(graph.tensors),
+        "devices": len(graph.devices),
+    }
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items())
+    units = f"time in {graph.time_unit}, sizes in {graph.size_unit}"
+    wrote(output, manner, f"{summary}, {units}", **counts, rounding=problem.rounding)
     if problem.rounding is not None:
-        note(rounding_sentence(problem.rounding), quiet=quiet)
+        note(rounding_sentence(problem.rounding), quiet=manner.quiet)
 
 
 def rounding_sentence(rounding: Mapping[str, Any]) -> str:

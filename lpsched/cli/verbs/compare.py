@@ -13,13 +13,9 @@ from lpsched.cli.exits import ExitCode, code_of_status
 from lpsched.cli.options import (
     DevicesOption,
     FileArgument,
-    JsonOption,
     LimitOption,
     Manner,
-    NoProgressOption,
-    QuietOption,
     SeedOption,
-    VerboseOption,
     WorkersOption,
     parse_devices,
     parse_list,
@@ -81,17 +77,13 @@ def command(
     time_limit: LimitOption = 60.0,
     seed: SeedOption = 0,
     workers: WorkersOption = 1,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-    no_progress: NoProgressOption = False,
+    manner: Manner,
 ) -> None:
     """Set every method's schedule beside the proved optimum, each verified.
 
     The speed-up is over the baseline; the gap is that of the period to the best
     lower bound proved. The time limit holds for each solve.
     """
-    manner = Manner(json=json, quiet=quiet, verbose=verbose, progress=not no_progress)
     require_writable(plot, csv)
     if plot is not None:
         check_output(plot)
@@ -120,7 +112,7 @@ def command(
 
     rows, interrupted = run(work, manner, title=problems[0].graph.name)
     for row in rows:
-        if row.reason is not None and not quiet:
+        if row.reason is not None and not manner.quiet:
             complain(f"{row.method} on {row.devices} devices: {row.reason}")
     if methods is None:  # the usual methods, as far as they apply
         rows = [row for row in rows if row.status != "none"]
@@ -130,10 +122,10 @@ def command(
         keys = [key for key in keys_of(documents) if key not in ("bound", "reason")]
         values = [[document.get(key) for key in keys] for document in documents]
         save_text(csv, table_csv(keys, values))
-        note(f"{csv} written", quiet=quiet)
+        note(f"{csv} written", quiet=manner.quiet)
     if plot is not None:
         _plot(rows, plot)
-        note(f"{plot} written", quiet=quiet)
+        note(f"{plot} written", quiet=manner.quiet)
     raise typer.Exit(ExitCode.INTERRUPTED if interrupted else _code(rows))
 
 

@@ -9,7 +9,7 @@ import typer
 
 from lpsched.analysis.explain import CAUSES, Explanation, explain, total_time
 from lpsched.analysis.stashes import SORTS, Stash, stashes
-from lpsched.cli.options import JsonOption
+from lpsched.cli.options import Manner
 from lpsched.cli.output import number, percent, print_json, print_table, print_text
 from lpsched.cli.problem import load_schedule_file
 from lpsched.cli.verbs.plot import graph_of
@@ -32,7 +32,7 @@ def command(
         int,
         typer.Option("--iterations", min=1, help="Iterations for the total time."),
     ] = 100,
-    json: JsonOption = False,
+    manner: Manner,
 ) -> None:
     """Say what binds the period, each op's slack, why devices idle, what they keep."""
     answer = load_schedule_file(schedule)
@@ -40,7 +40,7 @@ def command(
     explanation = explain(problem, answer)
     total = total_time(answer.period, explanation.makespan, iterations)
     kept = stashes(problem, answer)
-    if json:
+    if manner.json:
         document = explanation.document()
         document |= {"iterations": iterations, "total_time": total}
         print_json({**document, "stashes": [stash.document() for stash in kept]})

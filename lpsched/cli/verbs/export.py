@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from lpsched.cli.options import DevicesOption, QuietOption, one_count
-from lpsched.cli.output import note, require_writable, save_text
+from lpsched.cli.options import DevicesOption, Manner, one_count
+from lpsched.cli.output import require_writable, save_text, wrote
 from lpsched.cli.problem import load_problem
 from lpsched.cli.verbs.plot import load_flow
 from lpsched.core.graph import Graph, OpId
@@ -48,7 +48,7 @@ def command(
         str | None,
         typer.Option("--objective", help="lp, mps: what the model minimises."),
     ] = None,
-    quiet: QuietOption = False,
+    manner: Manner,
 ) -> None:
     """Write a file that another tool reads: lp and mps, the integer program of a graph.
 
@@ -68,12 +68,12 @@ def command(
     if to in ("dot", "graphml"):
         graph, laps = load_flow(file, one_count(devices))
         save_text(output, _flow_text(graph, laps, to))
-        note(f"{output} written", quiet=quiet)
+        wrote(output, manner, format=to)
         return
     graph = load_problem(file, one_count(devices)).graph
     kind: Literal["lp", "mps"] = "lp" if to == "lp" else "mps"
     save_text(output, model_text(graph, kind, period=period, minimise=objective))
-    note(f"{output} written", quiet=quiet)
+    wrote(output, manner, format=to)
 
 
 def _flow_text(graph: Graph, laps: dict[OpId, int] | None, to: str) -> str:

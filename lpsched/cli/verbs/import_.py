@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from lpsched.cli.options import OutputOption, QuietOption, parse_list
-from lpsched.cli.output import note, print_text, save_text
+from lpsched.cli.options import Manner, OutputOption, parse_list
+from lpsched.cli.output import note, print_text, save_text, wrote
 from lpsched.core.graph import Graph
 from lpsched.core.instance import CostModel
 from lpsched.core.io import (
@@ -169,7 +169,7 @@ def command(
     dims: DimsOption = None,
     unknown_zero: UnknownOption = False,
     resources: ResourcesOption = None,
-    quiet: QuietOption = False,
+    manner: Manner,
 ) -> None:
     """Read another tool's file and write a network or a graph.
 
@@ -200,9 +200,10 @@ def command(
     else:
         save_text(output, text)
     for remark in imported.remarks:
-        note(f"{file.name}: {remark}", quiet=quiet)
+        note(f"{file.name}: {remark}", quiet=manner.quiet)
     if output is not None:
-        note(f"{output}: {_summary(imported.document)}", quiet=quiet)
+        remarks = list(imported.remarks)
+        wrote(output, manner, _summary(imported.document), remarks=remarks)
 
 
 def _format(name: str, options: list[str]) -> Format:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from lpsched.cli.options import DevicesOption, QuietOption, one_count
-from lpsched.cli.output import note, require_writable
+from lpsched.cli.options import DevicesOption, Manner, one_count
+from lpsched.cli.output import require_writable, wrote
 from lpsched.cli.problem import load_graph_file, load_problem, load_schedule_file
 from lpsched.cli.rewrites import fixed
 from lpsched.core.graph import Graph, OpId
@@ -53,7 +53,7 @@ def command(
             "--iterations", min=1, help="Draw so many iterations from first to last."
         ),
     ] = None,
-    quiet: QuietOption = False,
+    manner: Manner,
 ) -> None:
     """Draw a schedule as a Gantt chart, or a graph with its delays (and laps).
 
@@ -70,7 +70,7 @@ def command(
         problem = graph_of(answer, graph, file)
         name = answer.result.method if answer.result else answer.graph
         draw([(name, problem, answer)], output, iterations=iterations)
-    note(f"{output} written", quiet=quiet)
+    wrote(output, manner)
 
 
 def graph_of(schedule: Schedule, override: str | None, source: str) -> Graph:

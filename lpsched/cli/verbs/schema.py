@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from pydantic import BaseModel
 
+from lpsched.cli.options import Manner
 from lpsched.cli.output import print_json
 from lpsched.core.io import (
     GraphDocument,
@@ -31,6 +32,8 @@ def command(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help=f"One of {', '.join(_DOCUMENTS)}.")
     ],
+    *,
+    manner: Manner,  # noqa: ARG001 - a schema is JSON however it is asked for
 ) -> None:
     """Print the JSON Schema of a document: network, instance, graph, schedule."""
     if name not in _DOCUMENTS:

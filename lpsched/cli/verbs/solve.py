@@ -16,15 +16,11 @@ from lpsched.cli.exits import ExitCode, code_of_status
 from lpsched.cli.options import (
     DevicesOption,
     FileArgument,
-    JsonOption,
     LimitOption,
     Manner,
     MaxPeriodOption,
-    NoProgressOption,
-    QuietOption,
     SeedOption,
     SlackOption,
-    VerboseOption,
     WorkersOption,
     one_count,
     parse_list,
@@ -43,6 +39,7 @@ from lpsched.cli.output import (
 from lpsched.cli.problem import Problem, load_problem, load_schedule_file
 from lpsched.cli.rewrites import DelaysOption, UnfoldOption, chosen_delays, fixed
 from lpsched.cli.running import run
+from lpsched.cli.verbs.build import rounding_sentence
 from lpsched.core.answer import Answer
 from lpsched.core.graph import DelayName
 from lpsched.core.io import document_text, result_to_document, schedule_to_document
@@ -92,17 +89,13 @@ def command(
     time_limit: LimitOption = 60.0,
     seed: SeedOption = 0,
     workers: WorkersOption = 1,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
-    no_progress: NoProgressOption = False,
+    manner: Manner,
 ) -> None:
     """Find the best schedule of a network, instance or graph, and prove it.
 
     Exit 0: proved optimal. 3: proved infeasible. 4: a schedule, not proved. 5: none
     found in time. 130: interrupted; the best schedule so far is written.
     """
-    manner = Manner(json=json, quiet=quiet, verbose=verbose, progress=not no_progress)
     require_writable(output)
     if method is not None:
         solver_only = {
@@ -145,7 +138,7 @@ def command(
                 interrupt=interrupt,
             )
             if found.folded is not None and unfold_by > 1:
-                note(_alike(found.folded.period), quiet=quiet)
+                note(_alike(found.folded.period), quiet=manner.quiet)
             return found.answer
         return solve(problem.graph, params, report=report, interrupt=interrupt)
 
@@ -260,3 +253,5 @@ def _show(answer: Answer, problem: Problem, manner: Manner) -> None:
         f" (time in {problem.graph.time_unit}, sizes in {problem.graph.size_unit})"
     )
     print_table(columns, rows, title=title)
+    if problem.rounding is not None and manner.verbose:
+        note(rounding_sentence(problem.rounding))

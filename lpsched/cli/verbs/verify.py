@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lpsched.cli.exits import ExitCode
-from lpsched.cli.options import JsonOption
+from lpsched.cli.options import Manner
 from lpsched.cli.output import print_json, print_table, print_text
 from lpsched.cli.problem import load_graph_file, load_schedule_file
 from lpsched.core.graph import Graph
@@ -28,13 +28,13 @@ def command(
         str, typer.Argument(metavar="SCHEDULE", help="A schedule of it.")
     ],
     *,
-    json: JsonOption = False,
+    manner: Manner,
 ) -> None:
     """Check a schedule against every rule of its graph; exit 6 if one is broken."""
     loaded = load_graph_file(graph)
     answer = load_schedule_file(schedule)
     violations = verify(loaded, answer)
-    if json:
+    if manner.json:
         print_json([asdict(violation) for violation in violations])
     elif violations:
         _show(violations)

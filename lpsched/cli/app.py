@@ -8,13 +8,13 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from lpsched._version import __version__
 from lpsched.cli import verbs
 from lpsched.cli.exits import ExitCode, code_of_error
+from lpsched.cli.options import VersionOption
 from lpsched.cli.output import complain
 from lpsched.errors import LpschedError, SolverError
 
@@ -31,24 +31,10 @@ app = typer.Typer(
 verbs.register(app)
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
-    if wanted:
-        typer.echo(f"lpsched {__version__}")
-        raise typer.Exit
-
-
 @app.callback()
 def _root(
     *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_version,
-            is_eager=True,
-            help="Print the version and exit.",
-        ),
-    ] = False,
+    version: VersionOption = False,
 ) -> None:
     """Find, prove and explain the best schedule for pipelined training."""
 
