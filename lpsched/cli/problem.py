@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lpsched.core.graph import DeviceId, Graph
 from lpsched.core.instance import Instance
-from lpsched.core.io import load_any
+from lpsched.core.io import load_any, read_document
 from lpsched.core.network import Network
 from lpsched.core.schedule import Schedule
-from lpsched.errors import Fault, FormatError, InstanceError
+from lpsched.errors import Fault, FormatError, InstanceError, VerificationError
 from lpsched.network import (
     Compiled,
     compile_instance,
@@ -21,8 +21,19 @@ from lpsched.network import (
     find_shipped,
     shipped_names,
 )
+from lpsched.verify import verify
 
-__all__ = ["Problem", "load_graph_file", "load_problem", "load_schedule_file"]
+__all__ = [
+    "Problem",
+    "graph_of",
+    "is_schedule",
+    "load_graph_file",
+    "load_network_file",
+    "load_problem",
+    "load_schedule_file",
+]
+
+T = TypeVar("T", Graph, Schedule, Network)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +44,13 @@ class Problem:
     ----------
     rounding : mapping or None
         How real costs became ticks, for `result.rounding`.
+    stages : tuple of tuple of str, or None
+        The layers of each stage, for `result.stats`.
     """
 
     graph: Graph
     rounding: Mapping[str, Any] | None = None
+    stages: tuple[tuple[str, ...], ...] | None = None
     objective: tuple[str, ...] | None = None
     period_slack: Fraction | None = None
     max_period: int | None = None
@@ -75,6 +89,7 @@ def _problem(
         return Problem(
             graph=compiled.graph,
             rounding=_rounding(compiled),
+            stages=compiled.stages,
             objective=loaded.objective,
             period_slack=loaded.period_slack,
             max_period=loaded.max_period,
@@ -124,18 +139,24 @@ def _with_devices(instance: Instance, count: int, source: str) -> Instance:
 
 def load_graph_file(file: str) -> Graph:
     """Read a file that must hold a graph."""
-    loaded = _load(file)
-    if not isinstance(loaded, Graph):
-        text = f"a graph (lpsched/graph/1) is wanted, not {_what(loaded)}"
-        raise InstanceError([Fault("schema", text)], source=file)
-    return loaded
+    return _load_a(Graph, file)
 
 
 def load_schedule_file(file: str) -> Schedule:
     """Read a file that must hold a schedule."""
+    return _load_a(Schedule, file)
+
+
+def load_network_file(file: str) -> Network:
+    """Read a file that must hold a network; a shipped one by its name."""
+    return _load_a(Network, file)
+
+
+def _load_a(kind: type[T], file: str) -> T:
     loaded = _load(file)
-    if not isinstance(loaded, Schedule):
-        text = f"a schedule (lpsched/schedule/1) is wanted, not {_what(loaded)}"
+    if not isinstance(loaded, kind):
+        name = kind.__name__.lower()
+        text = f"a {name} (lpsched/{name}/1) is wanted, not {_what(loaded)}"
         raise InstanceError([Fault("schema", text)], source=file)
     return loaded
 
@@ -143,3 +164,23 @@ def load_schedule_file(file: str) -> Schedule:
 def _what(loaded: object) -> str:
     name = type(loaded).__name__.lower()
     return f"{'an' if name == 'instance' else 'a'} {name}"
+
+
+def graph_of(schedule: Schedule, override: str | None, source: str) -> Graph:
+    """Return the schedule's graph, verified to be its own (exit 6 if not)."""
+    graph = schedule.graph_document
+    if override is not None:
+        graph = load_graph_file(override)
+    if graph is None:
+        text = "the schedule holds no graph; give it with --graph"
+        raise InstanceError([Fault("graph_document", text)], source=source)
+    violations = verify(graph, schedule)
+    if violations:
+        raise VerificationError(violations)
+    return graph
+
+
+def is_schedule(file: str) -> bool:
+    """Tell whether a file says that it is a schedule."""
+    path = Path(file)
+    return path.exists() and read_document(path).get("schema") == "lpsched/schedule/1"

@@ -45,11 +45,14 @@ class Compiled:
         None for an instance of a graph, which has its integers already.
     notes : tuple of str
         What people should know of stages that were found, in sentences.
+    stages : tuple of tuple of str, or None
+        The layers of each stage, given or found, in topological order.
     """
 
     graph: Graph
     rounding: Rounding | None = None
     notes: tuple[str, ...] = ()
+    stages: tuple[tuple[str, ...], ...] | None = None
 
 
 def compile_network(network: Network, *, devices: int) -> Compiled:
@@ -138,7 +141,21 @@ def _compile(instance: Instance, network: Network, *, prefix: str) -> Compiled:
     faults += [*stage_faults, *graph_faults, *_total_faults(graph)]
     if faults:
         raise InstanceError(faults)
-    return Compiled(graph=graph, rounding=rounding, notes=tuple(notes))
+    return Compiled(
+        graph=graph,
+        rounding=rounding,
+        notes=tuple(notes),
+        stages=_ordered_stages(network, stage_lists(placement)),
+    )
+
+
+def _ordered_stages(
+    network: Network, lists: Sequence[Sequence[str]] | None
+) -> tuple[tuple[str, ...], ...] | None:
+    if lists is None:
+        return None
+    order = [layer.name for layer in network.ordered_layers]
+    return tuple(tuple(n for n in order if n in names) for names in map(set, lists))
 
 
 def _regime_faults(training: Training) -> Iterator[Fault]:

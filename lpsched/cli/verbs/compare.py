@@ -33,6 +33,7 @@ from lpsched.cli.output import (
 from lpsched.cli.problem import Problem, load_problem
 from lpsched.cli.running import run
 from lpsched.cli.verbs.build import rounding_sentence
+from lpsched.export import perfetto_text
 from lpsched.plot import check_output, draw
 from lpsched.plot.comparison import cells, columns
 from lpsched.solve import (
@@ -71,6 +72,10 @@ def command(
         Path | None,
         typer.Option("--plot", help="Gantt chart to write: .png, .svg, .pdf, .html."),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", help="Write every schedule as a trace for Perfetto."),
+    ] = None,
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Write the table as CSV.")
     ] = None,
@@ -84,7 +89,7 @@ def command(
     The speed-up is over the baseline; the gap is that of the period to the best
     lower bound proved. The time limit holds for each solve.
     """
-    require_writable(plot, csv)
+    require_writable(plot, trace, csv)
     if plot is not None:
         check_output(plot)
     names = DEFAULT_METHODS if methods is None else parse_list(methods)
@@ -126,6 +131,9 @@ def command(
     if plot is not None:
         _plot(rows, plot)
         note(f"{plot} written", quiet=manner.quiet)
+    if trace is not None:
+        _trace(rows, trace)
+        note(f"{trace} written", quiet=manner.quiet)
     raise typer.Exit(ExitCode.INTERRUPTED if interrupted else _code(rows))
 
 
@@ -151,6 +159,16 @@ def _plot(rows: Sequence[Row], path: Path) -> None:
         r for r in drawn if r is best or r.method in ("pipedream", "optimal")
     ] or drawn
     draw([(r.method, r.graph, r.schedule) for r in chosen if r.schedule], path)
+
+
+def _trace(rows: Sequence[Row], path: Path) -> None:
+    """Write every schedule found, in the order of the table."""
+    found = [
+        (f"{row.method} on {row.devices} devices", row.graph, row.schedule)
+        for row in rows
+        if row.schedule is not None
+    ]
+    save_text(path, perfetto_text(found))
 
 
 def _show(

@@ -11,8 +11,7 @@ from lpsched.analysis.explain import CAUSES, Explanation, explain, total_time
 from lpsched.analysis.stashes import SORTS, Stash, stashes
 from lpsched.cli.options import Manner
 from lpsched.cli.output import number, percent, print_json, print_table, print_text
-from lpsched.cli.problem import load_schedule_file
-from lpsched.cli.verbs.plot import graph_of
+from lpsched.cli.problem import graph_of, load_schedule_file
 from lpsched.core.graph import Graph
 from lpsched.core.schedule import Schedule
 

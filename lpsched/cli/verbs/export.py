@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,19 +11,104 @@ import typer
 
 from lpsched.cli.options import DevicesOption, Manner, one_count
 from lpsched.cli.output import require_writable, save_text, wrote
-from lpsched.cli.problem import load_problem
+from lpsched.cli.partitions import load_partition
+from lpsched.cli.problem import graph_of, load_problem, load_schedule_file
 from lpsched.cli.verbs.plot import load_flow
-from lpsched.core.graph import Graph, OpId
 from lpsched.core.result import INTEGER_OBJECTIVES
-from lpsched.export import dot_text, graphml_text, model_text
+from lpsched.errors import InstanceError
+from lpsched.export import (
+    dot_text,
+    graphml_text,
+    megatron_layout,
+    model_text,
+    perfetto_text,
+    torch_csv_text,
+)
 from lpsched.plot.colours import KINDS
 
 __all__ = ["EXAMPLE", "command"]
 
-EXAMPLE = "lpsched export graph.json --to lp -o model.lp"
+EXAMPLE = "lpsched export best.json --to torch-csv -o schedule.csv"
 
-#: What --to takes, and what each is made of.
-TARGETS = ("lp", "mps", "dot", "graphml")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the command line says of what to write, and of how."""
+
+    file: str
+    devices: int | None = None
+    graph: str | None = None
+    period: int | None = None
+    objective: str | None = None
+    iterations: int | None = None
+    communication: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A format that can be written, and the options that mean something for it."""
+
+    text: Callable[[Wishes], str]
+    options: frozenset[str]
+
+
+def _model(kind: Literal["lp", "mps"]) -> Callable[[Wishes], str]:
+    def text(wishes: Wishes) -> str:
+        graph = load_problem(wishes.file, wishes.devices).graph
+        return model_text(graph, kind, period=wishes.period, minimise=wishes.objective)
+
+    return text
+
+
+def _dot(wishes: Wishes) -> str:
+    graph, laps = load_flow(wishes.file, wishes.devices, override=wishes.graph)
+    colours = {kind: style.colour for kind, style in KINDS.items()}
+    return dot_text(graph, laps=laps, colours=colours)
+
+
+def _graphml(wishes: Wishes) -> str:
+    graph, laps = load_flow(wishes.file, wishes.devices, override=wishes.graph)
+    return graphml_text(graph, laps=laps)
+
+
+def _torch_csv(wishes: Wishes) -> str:
+    schedule = load_schedule_file(wishes.file)
+    graph = graph_of(schedule, wishes.graph, wishes.file)
+    try:
+        return torch_csv_text(graph, schedule, communication=wishes.communication)
+    except InstanceError as error:
+        raise InstanceError(error.faults, source=wishes.file) from error
+
+
+def _perfetto(wishes: Wishes) -> str:
+    schedule = load_schedule_file(wishes.file)
+    graph = graph_of(schedule, wishes.graph, wishes.file)
+    name = schedule.result.method if schedule.result else schedule.graph
+    return perfetto_text([(name, graph, schedule)], iterations=wishes.iterations)
+
+
+def _megatron_layout(wishes: Wishes) -> str:
+    stages, ranks = load_partition(wishes.file, wishes.devices, wishes.graph)
+    try:
+        return megatron_layout(stages, ranks) + "\n"
+    except InstanceError as error:
+        raise InstanceError(error.faults, source=wishes.file) from error
+
+
+_MODEL = frozenset({"--devices", "--period", "--objective"})
+_TARGETS: Mapping[str, Target] = {
+    "torch-csv": Target(
+        text=_torch_csv, options=frozenset({"--graph", "--communication"})
+    ),
+    "perfetto": Target(text=_perfetto, options=frozenset({"--graph", "--iterations"})),
+    "megatron-layout": Target(
+        text=_megatron_layout, options=frozenset({"--graph", "--devices"})
+    ),
+    "lp": Target(text=_model("lp"), options=_MODEL),
+    "mps": Target(text=_model("mps"), options=_MODEL),
+    "dot": Target(text=_dot, options=frozenset({"--graph", "--devices"})),
+    "graphml": Target(text=_graphml, options=frozenset({"--graph", "--devices"})),
+}
 
 
 def command(
@@ -30,12 +117,37 @@ def command(
         str,
         typer.Argument(
             metavar="FILE",
-            help="A graph, instance or network; for dot and graphml a schedule, too.",
+            help="A schedule for torch-csv and perfetto; a graph, instance or network"
+            " for lp and mps; any of them for dot and graphml; a schedule or instance"
+            " for megatron-layout.",
         ),
     ],
-    to: Annotated[str, typer.Option("--to", help=f"One of {', '.join(TARGETS)}.")],
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="FORMAT", help=f"One of {', '.join(_TARGETS)}."),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write.")],
     devices: DevicesOption = None,
+    graph: Annotated[
+        str | None,
+        typer.Option("--graph", help="A graph file, instead of a schedule's own."),
+    ] = None,
+    communication: Annotated[
+        bool,
+        typer.Option(
+            "--communication",
+            help="torch-csv: spell out SEND, RECV and REDUCE_GRAD (compute_comms).",
+        ),
+    ] = False,
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            "--iterations",
+            min=1,
+            help="perfetto: how many run, from first to last; default: enough to see"
+            " the pipeline fill and two periods.",
+        ),
+    ] = None,
     period: Annotated[
         int | None,
         typer.Option(
@@ -50,34 +162,53 @@ def command(
     ] = None,
     manner: Manner,
 ) -> None:
-    """Write a file that another tool reads: lp and mps, the integer program of a graph.
+    """Write a file that another tool reads.
 
-    dot and graphml, the graph with its delays; of a schedule with the delays that it
-    chose and its laps.
+    torch-csv: what PyTorch's pipeline runtime loads, after a check of all that would
+    keep it from running. perfetto: a trace with devices, links, flows and memory.
+    megatron-layout: the stages as Megatron's layout string. lp, mps: the integer
+    program of a graph. dot, graphml: a graph with its delays; of a schedule with the
+    delays that it chose and its laps.
     """
     require_writable(output)
-    if to not in TARGETS:
-        expected = ", ".join(TARGETS)
-        raise typer.BadParameter(f"expected one of {expected}, got {to!r}")
+    said = {
+        "--devices": devices is not None,
+        "--graph": graph is not None,
+        "--communication": communication,
+        "--iterations": iterations is not None,
+        "--period": period is not None,
+        "--objective": objective is not None,
+    }
+    target = _target(to, [option for option, given in said.items() if given])
     known = [name for name in INTEGER_OBJECTIVES if name != "period"]
     if objective is not None and objective not in known:
         raise typer.BadParameter(
             f"expected one of {', '.join(known)}, got {objective!r}",
             param_hint="--objective",
         )
-    if to in ("dot", "graphml"):
-        graph, laps = load_flow(file, one_count(devices))
-        save_text(output, _flow_text(graph, laps, to))
-        wrote(output, manner, format=to)
-        return
-    graph = load_problem(file, one_count(devices)).graph
-    kind: Literal["lp", "mps"] = "lp" if to == "lp" else "mps"
-    save_text(output, model_text(graph, kind, period=period, minimise=objective))
+    wishes = Wishes(
+        file=file,
+        devices=one_count(devices),
+        graph=graph,
+        period=period,
+        objective=objective,
+        iterations=iterations,
+        communication=communication,
+    )
+    save_text(output, target.text(wishes))
     wrote(output, manner, format=to)
 
 
-def _flow_text(graph: Graph, laps: dict[OpId, int] | None, to: str) -> str:
-    if to == "graphml":
-        return graphml_text(graph, laps=laps)
-    colours = {kind: style.colour for kind, style in KINDS.items()}
-    return dot_text(graph, laps=laps, colours=colours)
+def _target(name: str, options: list[str]) -> Target:
+    """Return a format by name; options that mean nothing to it are usage errors."""
+    chosen = _TARGETS.get(name)
+    if chosen is None:
+        expected = ", ".join(_TARGETS)
+        raise typer.BadParameter(
+            f"expected one of {expected}, got {name!r}", param_hint="--to"
+        )
+    for option in options:
+        if option not in chosen.options:
+            text = f"does not go with --to {name}"
+            raise typer.BadParameter(text, param_hint=option)
+    return chosen

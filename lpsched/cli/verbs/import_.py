@@ -10,8 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from lpsched.cli.options import Manner, OutputOption, parse_list
+from lpsched.analysis.actions import check_actions
+from lpsched.cli.options import (
+    DevicesOption,
+    Manner,
+    OutputOption,
+    one_count,
+    parse_list,
+)
 from lpsched.cli.output import note, print_text, save_text, wrote
+from lpsched.cli.problem import load_network_file, load_problem
 from lpsched.core.graph import Graph
 from lpsched.core.instance import CostModel
 from lpsched.core.io import (
@@ -20,18 +28,25 @@ from lpsched.core.io import (
     network_to_document,
     read_bytes,
     read_text,
+    schedule_to_document,
 )
 from lpsched.core.network import Network
+from lpsched.core.schedule import Schedule
 from lpsched.network.coarsen import coarsened, with_costs
 from lpsched.network.coarsen_graph import coarsened_graph
 from lpsched.network.readers import (
     BackwardSplit,
     Imported,
+    layout_instance,
+    network_name,
     read_dnn_partitioning,
     read_graphml,
+    read_megatron_layout,
     read_onnx,
     read_pipedream,
+    read_torch_csv,
 )
+from lpsched.solve.actions import schedule_actions, unit_graph
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -48,13 +63,20 @@ class Wishes:
     dims: Mapping[str, int] = field(default_factory=dict)
     unknown_zero: bool = False
     resources: Path | None = None
+    graph: str | None = None
+    network: str | None = None
+    devices: int | None = None
+
+
+#: What an import makes; an instance as its plain document.
+Document = Network | Graph | Schedule | dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A format that can be read, and the options that mean something for it."""
 
-    read: Callable[[Path, Wishes], Imported[Network | Graph]]
+    read: Callable[[Path, Wishes], Imported[Document]]
     options: frozenset[str] = frozenset()
 
 
@@ -83,6 +105,36 @@ def _graphml(file: Path, wishes: Wishes) -> Imported[Graph]:
     return read_graphml(read_text(file), source=str(file), resources=resources)
 
 
+def _torch_csv(file: Path, wishes: Wishes) -> Imported[Schedule]:
+    """Read a table of actions, give it times and verify it."""
+    table = read_torch_csv(read_text(file), source=str(file))
+    remarks = []
+    if wishes.graph is None:
+        check_actions(table, source=str(file))
+        graph = unit_graph(table, name=network_name(str(file)))
+        remarks.append("costs are assumed: one tick each for F, I and W, none to send")
+    else:
+        graph = load_problem(wishes.graph, None).graph
+    answer = schedule_actions(table, graph, source=str(file))
+    return Imported(document=answer.require_schedule(), remarks=tuple(remarks))
+
+
+def _megatron_layout(file: Path, wishes: Wishes) -> Imported[dict[str, Any]]:
+    rows = read_megatron_layout(read_text(file), source=str(file))
+    network = None if wishes.network is None else load_network_file(wishes.network)
+    document = layout_instance(
+        rows,
+        name=network_name(str(file)),
+        network=network,
+        devices=wishes.devices or len(rows),
+        source=str(file),
+    )
+    assumed = [f"{document['training']['microbatches']} microbatches are assumed"]
+    if wishes.network is None:
+        assumed.append("costs are assumed: one tick for each pass of each layer")
+    return Imported(document=document, remarks=tuple(assumed))
+
+
 _FORMATS: Mapping[str, Format] = {
     "pipedream": Format(
         read=_pipedream, options=frozenset({"--split-backward", "--coarsen"})
@@ -94,6 +146,10 @@ _FORMATS: Mapping[str, Format] = {
         read=_dnn_partitioning, options=frozenset({"--coarsen"})
     ),
     "graphml": Format(read=_graphml, options=frozenset({"--resources"})),
+    "torch-csv": Format(read=_torch_csv, options=frozenset({"--graph"})),
+    "megatron-layout": Format(
+        read=_megatron_layout, options=frozenset({"--network", "--devices"})
+    ),
 }
 
 
@@ -156,6 +212,22 @@ ResourcesOption = Annotated[
         "--resources", metavar="XML", help="graphml: HatScheT's resource model."
     ),
 ]
+GraphOption = Annotated[
+    str | None,
+    typer.Option(
+        "--graph",
+        metavar="FILE",
+        help="torch-csv: the graph or instance that has the costs.",
+    ),
+]
+NetworkOption = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        metavar="FILE",
+        help="megatron-layout: the network whose layers the letters are.",
+    ),
+]
 
 
 def command(
@@ -169,9 +241,15 @@ def command(
     dims: DimsOption = None,
     unknown_zero: UnknownOption = False,
     resources: ResourcesOption = None,
+    graph: GraphOption = None,
+    network: NetworkOption = None,
+    devices: DevicesOption = None,
     manner: Manner,
 ) -> None:
-    """Read another tool's file and write a network or a graph.
+    """Read another tool's file and write a network, a graph, or what else it holds.
+
+    torch-csv: a schedule, with the least times for its order, verified.
+    megatron-layout: an instance whose stages are those of the layout.
 
     Without -o it goes to stdout. What was left out, assumed or rounded is told on
     stderr.
@@ -182,6 +260,9 @@ def command(
         "--dims": dims is not None,
         "--unknown-zero": unknown_zero,
         "--resources": resources is not None,
+        "--graph": graph is not None,
+        "--network": network is not None,
+        "--devices": devices is not None,
     }
     chosen = _format(format_name, [option for option, given in said.items() if given])
     wishes = Wishes(
@@ -189,6 +270,9 @@ def command(
         dims=_dims(dims or ""),
         unknown_zero=unknown_zero,
         resources=resources,
+        graph=graph,
+        network=network,
+        devices=one_count(devices),
     )
     epsilon = _share(coarsen_loss or "0", "--coarsen-loss")
     imported = chosen.read(file, wishes)
@@ -219,10 +303,14 @@ def _format(name: str, options: list[str]) -> Format:
     return chosen
 
 
-def _plain(document: Network | Graph) -> dict[str, Any]:
+def _plain(document: Document) -> dict[str, Any]:
     if isinstance(document, Network):
         return network_to_document(document)
-    return graph_to_document(document)
+    if isinstance(document, Graph):
+        return graph_to_document(document)
+    if isinstance(document, Schedule):
+        return schedule_to_document(document)
+    return document
 
 
 def _split(text: str) -> BackwardSplit:
@@ -253,13 +341,13 @@ def _dims(text: str) -> dict[str, int]:
     return found
 
 
-def _coarse(
-    imported: Imported[Network | Graph], epsilon: Fraction
-) -> Imported[Network | Graph]:
+def _coarse(imported: Imported[Document], epsilon: Fraction) -> Imported[Document]:
     """Merge layers or ops, and say how many and at what cost."""
     document = imported.document
     if isinstance(document, Graph):
         return _coarse_graph(imported.remarks, document, epsilon)
+    if not isinstance(document, Network):  # its format does not take the option
+        return imported
     remarks = list(imported.remarks)
     if any(layer.type is not None for layer in document.layers):
         document = with_costs(document, CostModel(model="macs"))
@@ -290,7 +378,11 @@ def _bound(loss: Fraction) -> str:
     return f"the least period grows by at most {share} (free delays and memory)"
 
 
-def _summary(document: Network | Graph) -> str:
+def _summary(document: Document) -> str:
+    if isinstance(document, Schedule):
+        return f"a schedule of {len(document.ops)} ops, period {document.period:,}"
+    if isinstance(document, dict):
+        return f"an instance of {len(document['placement']['stages'])} stages"
     if isinstance(document, Graph):
         counts = (
             f"a graph of {len(document.ops)} ops on {len(document.devices)} devices"

@@ -9,16 +9,17 @@ import typer
 
 from lpsched.cli.options import DevicesOption, Manner, one_count
 from lpsched.cli.output import require_writable, wrote
-from lpsched.cli.problem import load_graph_file, load_problem, load_schedule_file
+from lpsched.cli.problem import (
+    graph_of,
+    is_schedule,
+    load_problem,
+    load_schedule_file,
+)
 from lpsched.cli.rewrites import fixed
 from lpsched.core.graph import Graph, OpId
-from lpsched.core.io import read_document
-from lpsched.core.schedule import Schedule
-from lpsched.errors import Fault, InstanceError, VerificationError
 from lpsched.plot import check_graph_output, check_output, draw, draw_graph
-from lpsched.verify import verify
 
-__all__ = ["EXAMPLE", "command", "graph_of", "is_schedule", "load_flow"]
+__all__ = ["EXAMPLE", "command", "load_flow"]
 
 EXAMPLE = "lpsched plot best.json -o gantt.svg"
 
@@ -71,26 +72,6 @@ def command(
         name = answer.result.method if answer.result else answer.graph
         draw([(name, problem, answer)], output, iterations=iterations)
     wrote(output, manner)
-
-
-def graph_of(schedule: Schedule, override: str | None, source: str) -> Graph:
-    """Return the schedule's graph, verified to be its own (exit 6 if not)."""
-    graph = schedule.graph_document
-    if override is not None:
-        graph = load_graph_file(override)
-    if graph is None:
-        text = "the schedule holds no graph; give it with --graph"
-        raise InstanceError([Fault("graph_document", text)], source=source)
-    violations = verify(graph, schedule)
-    if violations:
-        raise VerificationError(violations)
-    return graph
-
-
-def is_schedule(file: str) -> bool:
-    """Tell whether a file says that it is a schedule."""
-    path = Path(file)
-    return path.exists() and read_document(path).get("schema") == "lpsched/schedule/1"
 
 
 def load_flow(

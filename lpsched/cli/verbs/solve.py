@@ -143,7 +143,7 @@ def command(
         return solve(problem.graph, params, report=report, interrupt=interrupt)
 
     answer, interrupted = run(work, manner, title=problem.graph.name)
-    answer = _with_rounding(answer, problem)
+    answer = _with_problem(answer, problem)
     _write(answer, output, manner)
     _show(answer, problem, manner)
     if interrupted:
@@ -193,8 +193,12 @@ def _objective(text: str | None, problem: Problem) -> tuple[str, ...]:
     return problem.objective or SolveParams().objective
 
 
-def _with_rounding(answer: Answer, problem: Problem) -> Answer:
+def _with_problem(answer: Answer, problem: Problem) -> Answer:
+    """Keep with the answer how costs became ticks and which layers a stage has."""
     result = replace(answer.result, rounding=problem.rounding)
+    if problem.stages is not None:
+        stages = [list(layers) for layers in problem.stages]
+        result = replace(result, stats={**(result.stats or {}), "stages": stages})
     schedule = answer.schedule
     return replace(
         answer,
