@@ -48,22 +48,24 @@ class Binding:
         The binding cycle in order, empty for ``flush``.
     device : DeviceId or None
         The full device, for ``device``.
+    full : tuple of DeviceId
+        Every device that works all of `least_period`.
     """
 
     kind: str
     least_period: Fraction
     waits: tuple[Wait, ...] = ()
     device: DeviceId | None = None
+    full: tuple[DeviceId, ...] = ()
 
     def sentence(self) -> str:
         """The binding in words."""
         ops = [wait.src for wait in self.waits]
         if self.kind == "device":
-            return (
-                f"device {self.device} is full: it works all {self.least_period} ticks"
-            )
+            return self._full_sentence()
         if self.kind == "op":
-            return f"op {ops[0]} alone takes the whole period"
+            alone = f"op {ops[0]} alone takes the whole period"
+            return f"{alone}; {self._full_sentence()}" if len(self.full) > 1 else alone
         if self.kind == "flush":
             return "iterations may not overlap, and one takes the whole period"
         cycle = " -> ".join([*ops, ops[0]]) if ops else "no cycle"
@@ -72,7 +74,16 @@ class Binding:
                 f"nothing binds: the same placement and order would run at"
                 f" {self.least_period} ticks (critical cycle {cycle})"
             )
-        return f"the cycle {cycle} takes {self.least_period} ticks an iteration"
+        takes = f"the cycle {cycle} takes {self.least_period} ticks an iteration"
+        return f"{takes}; {self._full_sentence()}" if self.full else takes
+
+    def _full_sentence(self) -> str:
+        if len(self.full) == 1:
+            return (
+                f"device {self.full[0]} is full: it works all {self.least_period} ticks"
+            )
+        names = ", ".join(self.full)
+        return f"devices {names} are full: each works all {self.least_period} ticks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +146,7 @@ class Explanation:
                 "kind": self.binding.kind,
                 "least_period": str(self.binding.least_period),
                 "device": self.binding.device,
+                "full": list(self.binding.full),
                 "cycle": [wait._asdict() for wait in self.binding.waits],
                 "sentence": self.binding.sentence(),
             },
@@ -255,7 +267,21 @@ def _binding(
     else:
         kind = "cycle"
     device = schedule.ops[cycle[0].src].device if kind == "device" else None
-    return Binding(kind=kind, least_period=least, waits=cycle, device=device)
+    full = tuple(_full_devices(graph, schedule, least))
+    return Binding(kind=kind, least_period=least, waits=cycle, device=device, full=full)
+
+
+def _full_devices(
+    graph: Graph, schedule: Schedule, period: Fraction
+) -> Iterator[DeviceId]:
+    loads: dict[DeviceId, int] = defaultdict(int)
+    for op in graph.ops:
+        device = schedule.ops[op.id].device
+        if device is not None:
+            loads[device] += _duration(graph, schedule, op.id)
+    for device in graph.device_ids:
+        if loads[device] == period:
+            yield device
 
 
 def _slack(graph: Graph, schedule: Schedule, waits: list[Wait]) -> dict[OpId, Slack]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Annotated
 import typer
 
 from lpsched._version import __version__
+from lpsched.core.limits import MAX_INTEGER
 
 __all__ = [
     "DevicesOption",
@@ -33,7 +35,7 @@ __all__ = [
     "one_count",
     "parse_devices",
     "parse_list",
-    "parse_slack",
+    "parse_number",
     "with_manner",
 ]
 
@@ -196,18 +198,23 @@ def parse_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def parse_slack(text: str) -> Fraction:
-    """Read a non-negative number exactly: ``0.02`` is 1/50."""
+#: Decimals and fractions of so few digits that their exact values are small.
+_NUMBER = re.compile(
+    r"(\d{1,20}(\.\d{0,20})?|\.\d{1,20})(e[+-]?\d{1,2})?|\d{1,20}/\d{1,20}"
+)
+
+
+def parse_number(text: str, *, option: str, most: int = MAX_INTEGER) -> Fraction:
+    """Read a number from 0 to `most` exactly: ``0.02`` is 1/50, and so is ``1/50``."""
     try:
-        slack = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        slack = Fraction(-1)
-    if slack < 0:
-        raise typer.BadParameter(
-            f"expected a number >= 0 such as 0.02, got {text!r}",
-            param_hint="--period-slack",
-        )
-    return slack
+        value = Fraction(text) if _NUMBER.fullmatch(text) else Fraction(-1)
+    except ZeroDivisionError:
+        value = Fraction(-1)
+    if not 0 <= value <= most:
+        limits = ">= 0" if most == MAX_INTEGER else f"from 0 to {most}"
+        expected = f"expected a number {limits} such as 0.02"
+        raise typer.BadParameter(f"{expected}, got {text!r}", param_hint=option)
+    return value
 
 
 def one_count(text: str | None) -> int | None:

@@ -182,5 +182,11 @@ def _offer_hint(search: Search) -> None:
     if unknown:
         text = f"it has no op {unknown[0]!r} of graph {search.graph.name!r}"
         raise InstanceError([Fault("hint", text)])
+    strange = {p.device for p in hint.ops.values()} - {None, *search.graph.device_ids}
+    if strange:
+        text = (
+            f"device {min(map(str, strange))!r} is none of graph {search.graph.name!r}"
+        )
+        raise InstanceError([Fault("hint", text)])
     if search.fits(hint):
         search.offer(hint, by="hint")

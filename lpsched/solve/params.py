@@ -85,6 +85,9 @@ class SolveParams:
         if self.period_slack < 0:
             text = f"expected a number >= 0, got {self.period_slack}"
             faults.append(Fault("period_slack", text))
+        if self.period_slack > 0 and "period" not in self.objective:
+            text = "a share of the least period, so `period` must be an objective"
+            faults.append(Fault("period_slack", f"{text}; or give max_period outright"))
         if self.max_period is not None and self.max_period < 1:
             text = f"expected an integer >= 1, got {self.max_period}"
             faults.append(Fault("max_period", text))

@@ -84,6 +84,19 @@ def test_one_full_device_binds() -> None:
     assert found.idle() == {}
 
 
+def test_every_full_device_is_named() -> None:
+    """Two ops of 4 ticks and two of 3 and 1 together fill three devices at T = 4."""
+    names = tuple(DeviceId(f"d{i}") for i in range(4))
+    ticks = {"a": 4, "b": 4, "c": 3, "e": 1, "f": 2}
+    ops = tuple(Op(id=OpId(op), kind="F", duration=t) for op, t in ticks.items())
+    graph = Graph(name="g", devices=tuple(Device(id=d) for d in names), ops=ops)
+    places = {op: (names[min(i, 2)], 0) for i, op in enumerate("abc")}
+    places |= {"e": (names[2], 3), "f": (names[3], 0)}
+    binding = explain(graph, _schedule(graph, 4, **places)).binding
+    assert binding.full == names[:3]
+    assert "devices d0, d1, d2 are full: each works all 4 ticks" in binding.sentence()
+
+
 def test_a_needlessly_long_period_is_told() -> None:
     """At T = 12 nothing binds: the structure would run at 9. W could start 3 later."""
     graph = _loop()

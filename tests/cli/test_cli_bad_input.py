@@ -226,3 +226,41 @@ def test_methods_are_named_once_and_at_least_one(
     base = ("compare", "tiny-mlp", "--devices", "2", "--methods")
     assert "each once" in _fails(capsys, *base, "list,list")
     assert "one or more" in _fails(capsys, *base, "")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("solve", "tiny-mlp", "--devices", "2", "--period-slack"),
+        ("import", "graph.txt", "--from", "pipedream", "--split-backward"),
+        ("import", "graph.txt", "--from", "pipedream", "--coarsen-loss"),
+    ],
+)
+@pytest.mark.parametrize(
+    "number", ["1e999999999", "-1", "1/0", "nan", "inf", "9" * 5000, "a"]
+)
+def test_numbers_that_no_share_can_be_are_refused_at_once(
+    capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], number: str
+) -> None:
+    assert argv[-1] in _fails(capsys, *argv, number)
+
+
+def test_slack_of_a_period_that_is_no_objective_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    argv = ("solve", "tiny-mlp", "--devices", "2", "--objective", "communication")
+    err = _fails(capsys, *argv, "--period-slack", "0.1")
+    assert "period_slack: a share of the least period" in err
+
+
+def test_a_hint_on_a_device_that_the_graph_lacks_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    graph = _written(tmp_path)
+    hint = tmp_path / "hint.json"
+    assert main(["solve", graph, "-o", str(hint)]) == 0
+    capsys.readouterr()
+    hint.write_text(hint.read_text().replace('"d0"', '"d7"'))
+    assert "device 'd7' is none of" in _fails(
+        capsys, "solve", graph, "--hint", str(hint)
+    )

@@ -70,7 +70,10 @@ def command(
     ] = "period",
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", help="Gantt chart to write: .png, .svg, .pdf, .html."),
+        typer.Option(
+            "--plot",
+            help="Gantt chart to write: .png, .svg, .pdf, .html; of the most devices.",
+        ),
     ] = None,
     trace: Annotated[
         Path | None,
@@ -129,8 +132,8 @@ def command(
         save_text(csv, table_csv(keys, values))
         note(f"{csv} written", quiet=manner.quiet)
     if plot is not None:
-        _plot(rows, plot)
-        note(f"{plot} written", quiet=manner.quiet)
+        drawn = _plot(rows, plot)
+        note(f"{plot} written, of {drawn} devices", quiet=manner.quiet)
     if trace is not None:
         _trace(rows, trace)
         note(f"{trace} written", quiet=manner.quiet)
@@ -146,10 +149,11 @@ def _code(rows: Sequence[Row]) -> int:
     return max(codes, default=ExitCode.DONE)
 
 
-def _plot(rows: Sequence[Row], path: Path) -> None:
+def _plot(rows: Sequence[Row], path: Path) -> int:
     """Draw PipeDream, the better LayerPipe and the optimum, or else whatever is there.
 
-    Several device counts would not fit one picture: the greatest is drawn.
+    Several device counts would not fit one picture: the greatest is drawn, and
+    returned.
     """
     devices = max(row.devices for row in rows)
     drawn = [r for r in rows if r.schedule is not None and r.devices == devices]
@@ -159,6 +163,7 @@ def _plot(rows: Sequence[Row], path: Path) -> None:
         r for r in drawn if r is best or r.method in ("pipedream", "optimal")
     ] or drawn
     draw([(r.method, r.graph, r.schedule) for r in chosen if r.schedule], path)
+    return devices
 
 
 def _trace(rows: Sequence[Row], path: Path) -> None:

@@ -17,6 +17,7 @@ from lpsched.cli.options import (
     OutputOption,
     one_count,
     parse_list,
+    parse_number,
 )
 from lpsched.cli.output import note, print_text, save_text, wrote
 from lpsched.cli.problem import load_network_file, load_problem
@@ -274,7 +275,7 @@ def command(
         network=network,
         devices=one_count(devices),
     )
-    epsilon = _share(coarsen_loss or "0", "--coarsen-loss")
+    epsilon = parse_number(coarsen_loss or "0", option="--coarsen-loss", most=1)
     imported = chosen.read(file, wishes)
     if said["--coarsen"]:
         imported = _coarse(imported, epsilon)
@@ -314,19 +315,9 @@ def _plain(document: Document) -> dict[str, Any]:
 
 
 def _split(text: str) -> BackwardSplit:
-    return "parameters" if text == "parameters" else _share(text, "--split-backward")
-
-
-def _share(text: str, option: str) -> Fraction:
-    """Read a number from 0 to 1 exactly."""
-    try:
-        share = Fraction(text) if len(text) < 40 else Fraction(-1)
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(-1)
-    if not 0 <= share <= 1:
-        expected = "expected a number from 0 to 1 such as 0.5"
-        raise typer.BadParameter(f"{expected}, got {text!r}", param_hint=option)
-    return share
+    if text == "parameters":
+        return "parameters"
+    return parse_number(text, option="--split-backward", most=1)
 
 
 def _dims(text: str) -> dict[str, int]:

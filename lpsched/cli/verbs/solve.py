@@ -24,7 +24,7 @@ from lpsched.cli.options import (
     WorkersOption,
     one_count,
     parse_list,
-    parse_slack,
+    parse_number,
 )
 from lpsched.cli.output import (
     complain,
@@ -111,7 +111,7 @@ def command(
     if unfold_by is not None or delays is not None:
         values = chosen_delays(plain, delays)
         problem = _unfolded(problem, values, unfold_by or 1)
-    slack = parse_slack(period_slack)
+    slack = parse_number(period_slack, option="--period-slack")
     params = SolveParams(
         objective=_objective(objective, problem),
         backend=backend,
