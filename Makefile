@@ -23,7 +23,7 @@ BARE_VENV = { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	$(PYTHON) -m pip --python $(RUN) --quiet --no-input install pip; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test notebooks bench fuzz lint format wheel clean rebuild
+.PHONY: help demo test notebooks bench instances fuzz lint format wheel clean rebuild
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -40,6 +40,9 @@ notebooks: $(NOTEBOOK_STAMP)  ## run all notebooks
 
 bench: $(STAMP)  ## measure: proved, times, gaps, and what each part is worth
 	$(RUN) -m benchmarks $(BENCH_ARGS)
+
+instances: $(STAMP)  ## write the instances of pipelines anew
+	$(RUN) -m benchmarks.pipeline_files
 
 fuzz: $(STAMP)  ## set the back ends against each other (FUZZ_SECONDS=600)
 	$(RUN) tests/agreement.py --seconds $(FUZZ_SECONDS)

@@ -1,16 +1,23 @@
-"""A pipeline with a device for each stage, in the few numbers that bounds need."""
+"""A pipeline in the few numbers that bounds and counting need."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lpsched.analysis.pipeline import Pipeline, Slot
 from lpsched.core.graph import DeviceId, OpId, Tensor
 from lpsched.errors import UnsupportedError
 
-__all__ = ["Chain", "StageMemory", "chain_of", "device_room", "stage_memory"]
+__all__ = [
+    "Chain",
+    "StageMemory",
+    "chain_of",
+    "device_room",
+    "lanes_of",
+    "stage_memory",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +62,7 @@ class StageMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """Stages in a row, one a device, all microbatches alike; times by stage, in ticks.
+    """Stages in a row, all microbatches alike; times by stage, in ticks.
 
     Attributes
     ----------
@@ -64,15 +71,18 @@ class Chain:
     update : tuple of int
         u.
     load : tuple of int
-        All work of the stage's device in an iteration, u included.
+        All work of the stage in an iteration, u included.
     down, up : tuple of int
         Transfers to the next stage and back from it, one fewer than stages.
     memory : tuple of StageMemory
         What a microbatch holds at least.
     room : tuple of (int or None)
-        Memory of each device for this, weights and sums deducted; None: no limit.
+        Memory of the stage's device for this, weights and sums deducted; None: no
+        limit.
     flush : bool
         Whether the makespan counts rather than the longest span of a stage.
+    homes : tuple of int or None
+        The number of each stage's device; None: each has its own.
     """
 
     microbatches: int
@@ -86,10 +96,20 @@ class Chain:
     memory: tuple[StageMemory, ...]
     room: tuple[int | None, ...]
     flush: bool = False
+    homes: tuple[int, ...] | None = None
+
+    @property
+    def lanes(self) -> tuple[tuple[int, ...], ...]:
+        """Stages of each device."""
+        homes = self.homes or tuple(range(self.num_stages))
+        return tuple(
+            tuple(s for s, home in enumerate(homes) if home == d)
+            for d in sorted(set(homes))
+        )
 
     @property
     def num_stages(self) -> int:
-        """Stages, and devices."""
+        """Stages in the row."""
         return len(self.forward)
 
     def work(self, stage: int) -> int:
@@ -108,7 +128,9 @@ class Chain:
 
 
 def chain_of(pipeline: Pipeline) -> Chain:
-    """Reduce a pipeline to least times and sizes: every schedule of it obeys these.
+    """Reduce a pipeline with a device for each stage to least times and sizes.
+
+    Every schedule of the pipeline obeys these.
 
     Raises
     ------
@@ -116,9 +138,33 @@ def chain_of(pipeline: Pipeline) -> Chain:
         A device has several stages, a W does not follow its I or is missing, or
         (without flush) an iteration may begin on a stage before the last has ended.
     """
-    graph, stages = pipeline.graph, range(pipeline.num_stages)
     if len(pipeline.stages_on) < pipeline.num_stages:
         raise UnsupportedError("these bounds need a device for each stage")
+    return _reduced(pipeline)
+
+
+def lanes_of(pipeline: Pipeline) -> Chain:
+    """Reduce a pipeline likewise, with several stages on a device if it flushes.
+
+    Without flush the iterations of different stages of a device may overlap, which a
+    chain does not tell.
+
+    Raises
+    ------
+    UnsupportedError
+        As `chain_of`, but for several stages on a device with flush.
+    """
+    if len(pipeline.stages_on) == pipeline.num_stages:
+        return _reduced(pipeline)
+    if not pipeline.graph.flush:
+        raise UnsupportedError("with several stages on a device this needs flush")
+    number = {device: d for d, device in enumerate(pipeline.stages_on)}
+    homes = tuple(number[device] for device in pipeline.devices)
+    return replace(_reduced(pipeline), homes=homes)
+
+
+def _reduced(pipeline: Pipeline) -> Chain:
+    graph, stages = pipeline.graph, range(pipeline.num_stages)
     _check_order(pipeline)
     rows = {k: tuple(map(min, pipeline.ticks[k])) for k in "FIW"}
     update = tuple(pipeline.update_ticks(s) for s in stages)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lpsched.analysis.chain import Chain, chain_of
+from lpsched.analysis.bounds import objective_bounds
+from lpsched.analysis.chain import Chain, chain_of, lanes_of
 from lpsched.analysis.pipeline import Pipeline, Slot, pipeline_of
 from lpsched.analysis.synchronous import chain_bounds, rooms_of
 from lpsched.core.graph import Graph
@@ -15,7 +16,11 @@ from lpsched.core.schedule import Schedule
 from lpsched.errors import NoScheduleError, UnsupportedError
 from lpsched.formulations.api import Limits
 from lpsched.heuristics.synchronous import SYNCHRONOUS_METHODS
-from lpsched.heuristics.synchronous.constructions import Construction, constructions
+from lpsched.heuristics.synchronous.constructions import (
+    Construction,
+    constructions,
+    dispatched,
+)
 from lpsched.heuristics.synchronous.orders import Orders
 from lpsched.heuristics.synchronous.scheduled import timed
 from lpsched.solve.search import Search
@@ -63,8 +68,10 @@ def search_pipeline(search: Search, *, seconds: float) -> bool:
 
     With a device for each stage: the bounds of `chain_bounds`, orders from
     `constructions` until one meets them, then the counting model at periods between
-    (backends ``auto`` and ``cpsat``). The general models have nothing to add then. Else
-    the published methods alone. The makespan of an iteration is bounded likewise.
+    (backends ``auto`` and ``cpsat``); the general models have nothing to add then. With
+    several stages on a device: the bounds of any graph, the published methods and list
+    scheduling, and with flush the counting model. The makespan of an iteration is
+    bounded likewise.
 
     Parameters
     ----------
@@ -81,10 +88,9 @@ def search_pipeline(search: Search, *, seconds: float) -> bool:
     pipeline = pipeline_of(search.graph)
     end = search.remaining - seconds
     chain = _chain(pipeline)
-    search.period_searched = chain is not None or len(search.graph.ops) > _MOST_OPS
     if chain is None:
-        _offer_methods(search)
-        return True
+        return _search_placed(search, pipeline, end)
+    search.period_searched = True
     try:
         _bound(search, chain)
     except NoScheduleError:
@@ -103,9 +109,33 @@ def search_pipeline(search: Search, *, seconds: float) -> bool:
             _offer(search, pipeline, orders, construction.name)
         if search.proved("period") or search.stopped or search.remaining < pause:
             break
-    if not search.proved("period") and search.params.backend in ("auto", "cpsat"):
+    if _counts(search):
         _Closing(search, pipeline, chain).run(end)
     return True
+
+
+def _search_placed(search: Search, pipeline: Pipeline, end: float) -> bool:
+    """Search a pipeline with several stages on a device."""
+    _bound_generally(search)
+    _offer_methods(search)
+    for orders in dispatched(pipeline):
+        if search.proved("period") or search.stopped:
+            break
+        _offer(search, pipeline, orders, "dispatch")
+    try:
+        lanes = lanes_of(pipeline)
+    except UnsupportedError:
+        search.period_searched = len(search.graph.ops) > _MOST_OPS
+        return True
+    search.period_searched = True
+    if "period" in search.params.objective and _counts(search):
+        _Closing(search, pipeline, lanes).run(end)
+    return True
+
+
+def _counts(search: Search) -> bool:
+    """Whether the counting model is to close a gap."""
+    return not search.proved("period") and search.params.backend in ("auto", "cpsat")
 
 
 def _ranked(search: Search, chain: Chain, pause: float) -> list[Construction]:
@@ -172,6 +202,14 @@ def _bound(search: Search, chain: Chain) -> None:
         search.raise_bound("makespan", best.value, best.proof)
 
 
+def _bound_generally(search: Search) -> None:
+    """Raise the bounds that hold for any graph."""
+    for objective in ("period", "makespan"):
+        if objective in search.params.objective:
+            best = objective_bounds(search.graph, objective)[0]
+            search.raise_bound(objective, best.value, best.proof)
+
+
 def _offer_methods(search: Search) -> None:
     for method in SYNCHRONOUS_METHODS:
         if search.stopped:
@@ -219,10 +257,12 @@ class _Closing:
 
     def run(self, end: float) -> None:
         """Try periods until the bound is met, or until `end` seconds remain."""
-        from lpsched.formulations.pipeline import MAX_PAIRS  # noqa: PLC0415 - loads a solver
+        from lpsched.formulations.pipeline import (  # noqa: PLC0415 - loads a solver
+            MAX_ORDERS,
+            num_orders,
+        )
 
-        m = self.chain.microbatches
-        if self.chain.num_stages * m * m // 2 > MAX_PAIRS:
+        if num_orders(self.chain) > MAX_ORDERS:
             return
         self.search.searched("cpsat")
         budget = _FIRST_TRIAL
@@ -280,30 +320,40 @@ class _Closing:
             self._offer_orders(outcome.orders)
         return outcome.status is not Status.UNKNOWN
 
-    def _offer_orders(self, orders: Sequence[Sequence[tuple[str, int]]]) -> None:
-        devices = self.pipeline.devices
+    def _offer_orders(self, orders: Sequence[Sequence[tuple[str, int, int]]]) -> None:
         slots = {
-            device: [Slot(kind, stage, m) for kind, m in order]
-            for stage, (device, order) in enumerate(zip(devices, orders, strict=True))
+            device: [Slot(*op) for op in order]
+            for device, order in zip(self.pipeline.stages_on, orders, strict=True)
         }
         _offer(self.search, self.pipeline, slots, "counting")
 
-    def _hint(self) -> list[list[tuple[str, int]]] | None:
-        """Orders of the best schedule, stage by stage."""
+    def _hint(self) -> list[list[tuple[str, int, int]]] | None:
+        """Orders of the best schedule, device by device."""
         best = self.search.best
         return None if best is None else orders_in(self.pipeline, best)
 
 
-def orders_in(pipeline: Pipeline, schedule: Schedule) -> list[list[tuple[str, int]]]:
-    """Read each stage's order off a schedule, its microbatches numbered by start."""
+def orders_in(
+    pipeline: Pipeline, schedule: Schedule
+) -> list[list[tuple[str, int, int]]]:
+    """Read each device's order off a schedule: kind, stage and microbatch.
+
+    The microbatches of a kind and stage are numbered by start. A slot without an op is
+    put where what it waits for stands.
+    """
     found = []
-    for stage in range(pipeline.num_stages):
-        keys: list[tuple[int, int, int, str]] = []
-        for rank, kind in enumerate("FIW"):
-            starts: list[int] = []
-            for m in range(pipeline.microbatches):
-                op = pipeline.op(Slot(kind, stage, m))
-                starts.append(0 if op is None else schedule.ops[op].start)
-            keys += [(s, rank, m, kind) for m, s in enumerate(sorted(starts))]
-        found.append([(kind, m) for _, _, m, kind in sorted(keys)])
+    for stages in pipeline.stages_on.values():
+        keys: list[tuple[int, int, int, str, int]] = []
+        for stage in stages:
+            starts = [0] * pipeline.microbatches
+            for rank, kind in enumerate("FIW"):
+                ops = pipeline.ops[kind][stage]
+                starts = [
+                    old if op is None else schedule.ops[op].start
+                    for op, old in zip(ops, starts, strict=True)
+                ]
+                keys += [
+                    (s, rank, m, kind, stage) for m, s in enumerate(sorted(starts))
+                ]
+        found.append([(kind, stage, m) for _, _, m, kind, stage in sorted(keys)])
     return found

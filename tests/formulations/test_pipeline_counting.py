@@ -29,6 +29,7 @@ from lpsched.formulations.pipeline import (
 )
 from lpsched.formulations.pipeline import constraints as rules
 from lpsched.formulations.pipeline.variables import (
+    Row,
     Variables,
     create_variables,
     unit_of,
@@ -68,7 +69,7 @@ def test_the_least_period_is_that_of_trying_every_order(seed: int) -> None:
     outcome = solve_chain_at_period(chain, best, LIMITS)
     assert outcome.status is Status.OPTIMAL
     assert outcome.orders is not None
-    orders = [tuple(order) for order in outcome.orders]
+    orders = [tuple((kind, m) for kind, _, m in lane) for lane in outcome.orders]
     assert all(fits(chain, s, order) for s, order in enumerate(orders))
     found = value(chain, orders)
     assert found is not None
@@ -95,14 +96,17 @@ def test_a_period_below_the_work_needs_no_model() -> None:
     assert solve_chain_at_period(chain, 12, LIMITS).status is Status.OPTIMAL
 
 
+#: Rows of the one stage of ONE.
+FORWARD, BACK, WEIGHT = (Row(kind, 0) for kind in "FIW")
+
 ONE = chain_for(1, 3, Times(1, 2, 3), memory=4)
 
 
 def f_last(x: Variables) -> None:
     """Put F(2) before every I and W."""
-    for kind in "IW":
+    for row in (BACK, WEIGHT):
         for j in (0, 1):
-            x.cp.add(x.precedes(kind, j, "F", 2, 0) == 0)
+            x.cp.add(x.precedes(row, j, FORWARD, 2) == 0)
 
 
 @pytest.mark.parametrize(
@@ -111,38 +115,38 @@ def f_last(x: Variables) -> None:
         (
             lambda x: rules.add_order(x, 0),
             lambda x: [
-                x.cp.add(x.precedes("I", 1, "F", 2, 0) == 1),
-                x.cp.add(x.precedes("I", 0, "F", 2, 0) == 0),
+                x.cp.add(x.precedes(BACK, 1, FORWARD, 2) == 1),
+                x.cp.add(x.precedes(BACK, 0, FORWARD, 2) == 0),
             ],
         ),
         (
             lambda x: rules.add_order(x, 0),
             lambda x: [
-                x.cp.add(x.precedes("W", 0, "F", 1, 0) == 1),
-                x.cp.add(x.precedes("I", 0, "F", 1, 0) == 0),
+                x.cp.add(x.precedes(WEIGHT, 0, FORWARD, 1) == 1),
+                x.cp.add(x.precedes(BACK, 0, FORWARD, 1) == 0),
             ],
         ),
         (
             lambda x: rules.add_timing(x, 0),
-            lambda x: x.cp.add(x.start["F", 0, 1] > x.start["F", 0, 0] + 6 + 2),
+            lambda x: x.cp.add(x.start[FORWARD, 1] > x.start[FORWARD, 0] + 6 + 2),
         ),
         (
             lambda x: rules.add_exclusive(x, 0),
-            lambda x: x.cp.add(x.start["F", 0, 1] == x.start["F", 0, 0]),
+            lambda x: x.cp.add(x.start[FORWARD, 1] == x.start[FORWARD, 0]),
         ),
         (
             lambda x: rules.add_exclusive(x, 0),
             lambda x: [
-                x.cp.add(x.precedes("I", 0, "F", 1, 0) == 1),
-                x.cp.add(x.start["I", 0, 0] > x.start["F", 0, 1]),
+                x.cp.add(x.precedes(BACK, 0, FORWARD, 1) == 1),
+                x.cp.add(x.start[BACK, 0] > x.start[FORWARD, 1]),
             ],
         ),
         (lambda x: rules.add_memory(x, 0), f_last),
         (
             rules.add_precedence,
-            lambda x: x.cp.add(x.start["W", 0, 0] < x.start["I", 0, 0] + 2),
+            lambda x: x.cp.add(x.start[WEIGHT, 0] < x.start[BACK, 0] + 2),
         ),
-        (rules.add_span, lambda x: x.cp.add(x.start["W", 0, 2] + 3 > 20)),
+        (rules.add_span, lambda x: x.cp.add(x.start[WEIGHT, 2] + 3 > 20)),
     ],
     ids=[
         "index-order",
@@ -173,9 +177,9 @@ def test_without_durations_orders_are_still_no_circles() -> None:
     x = variables(chain, 5)
     rules.add_order(x, 0)
     pins = [
-        x.precedes("W", 0, "F", 2, 0) == 1,
-        x.precedes("I", 1, "F", 2, 0) == 0,
-        x.precedes("W", 0, "I", 1, 0) == 0,
+        x.precedes(WEIGHT, 0, FORWARD, 2) == 1,
+        x.precedes(BACK, 1, FORWARD, 2) == 0,
+        x.precedes(WEIGHT, 0, BACK, 1) == 0,
     ]
     for pin in pins:
         x.cp.add(pin)
@@ -185,7 +189,7 @@ def test_without_durations_orders_are_still_no_circles() -> None:
 
 
 def test_a_hint_is_taken_and_read_back() -> None:
-    order = tuple((kind, m) for m in range(3) for kind in "FIW")
+    order = tuple((kind, 0, m) for m in range(3) for kind in "FIW")
     x = build(ONE, 18)
     assert x is not None
     add_hint(x, [order])

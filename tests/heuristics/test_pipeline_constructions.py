@@ -17,11 +17,8 @@ from lpsched.analysis.pipeline import Pipeline, pipeline_of
 from lpsched.analysis.synchronous import chain_bounds, rooms_of
 from lpsched.errors import NoScheduleError
 from lpsched.heuristics.synchronous.constructions import constructions
-from lpsched.heuristics.synchronous.deadlines import (
-    deadline_orders,
-    deadlines_for,
-    quiet_tails,
-)
+from lpsched.heuristics.synchronous.deadlines import deadlines_for, quiet_tails
+from lpsched.heuristics.synchronous.dispatch import deadline_orders
 from lpsched.heuristics.synchronous.kernel import (
     LAPS,
     Kernel,

@@ -176,5 +176,5 @@ def test_many_microbatches_begin_with_what_is_best_on_few(
 def test_a_schedule_says_in_which_order_its_stages_run() -> None:
     found = pipeline_of(pipeline(3, 4, UNIFORM))
     orders = orders_in(found, zb_h1(found.graph))
-    assert orders[2][:4] == [("F", 0), ("I", 0), ("F", 1), ("I", 1)]
+    assert orders[2][:4] == [("F", 2, 0), ("I", 2, 0), ("F", 2, 1), ("I", 2, 1)]
     assert is_pipeline(found.graph)

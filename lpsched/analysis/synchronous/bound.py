@@ -17,8 +17,10 @@ from lpsched.errors import NoScheduleError, UnsupportedError
 
 __all__ = ["chain_bounds", "pipeline_bounds", "rooms_of"]
 
-#: Paths are followed over no more microbatches than this many of stages squared.
-_MOST_NODES = 10_000_000
+#: Of more microbatches times stages squared than this, paths are followed only over
+#: twice as many as memory lets be in flight: less the work of a microbatch each, bounds
+#: do not grow any more from there on.
+_MOST_NODES = 200_000
 
 
 def rooms_of(chain: Chain) -> tuple[Room, ...]:
@@ -56,7 +58,9 @@ def chain_bounds(chain: Chain) -> tuple[Bound, ...]:
     """
     rooms = rooms_of(chain)
     stages = range(chain.num_stages)
-    count = min(chain.microbatches, max(1, _MOST_NODES // len(rooms) ** 2))
+    count = chain.microbatches
+    if count * len(rooms) ** 2 > _MOST_NODES:
+        count = min(count, 2 * max(room.cap for room in rooms))
     paths = longest_paths(chain, rooms, count)
     found = [_bound("path", path_bound(chain, paths), None)]
     for s in stages:

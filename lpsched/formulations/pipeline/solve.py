@@ -15,12 +15,12 @@ from lpsched.analysis.chain import Chain
 from lpsched.core.result import Status
 from lpsched.errors import SolverError
 from lpsched.formulations.api import Limits
-from lpsched.formulations.pipeline.build import StageOrder, add_hint, build, orders_of
+from lpsched.formulations.pipeline.build import LaneOrder, add_hint, build, orders_of
 
-__all__ = ["MAX_PAIRS", "PipelineOutcome", "solve_chain_at_period"]
+__all__ = ["MAX_ORDERS", "PipelineOutcome", "num_orders", "solve_chain_at_period"]
 
-#: Beyond so many pairs of microbatches on stages the model is too large to be of use.
-MAX_PAIRS = 60_000
+#: A model of more orders than this is too large to be of use.
+MAX_ORDERS = 180_000
 
 #: Seconds between two looks at the clock and the interrupt.
 _TICK = 0.02
@@ -34,13 +34,20 @@ class PipelineOutcome:
     ----------
     status : Status
         ``optimal``: it is, in these orders; ``infeasible``: proved that it is not.
-    orders : tuple of StageOrder or None
-        What each stage runs, in order.
+    orders : tuple of LaneOrder or None
+        What each device runs, in order.
     """
 
     status: Status
-    orders: tuple[StageOrder, ...] | None = None
+    orders: tuple[LaneOrder, ...] | None = None
     seconds: float = 0.0
+
+
+def num_orders(chain: Chain) -> int:
+    """About how many orders of two ops a model leaves open."""
+    m = chain.microbatches
+    rows = [3 * len(stages) for stages in chain.lanes]
+    return sum(n * (n - 1) for n in rows) * m * m // 4
 
 
 def solve_chain_at_period(
@@ -48,7 +55,7 @@ def solve_chain_at_period(
     period: int,
     limits: Limits,
     *,
-    hint: Sequence[StageOrder] | None = None,
+    hint: Sequence[LaneOrder] | None = None,
     interrupt: threading.Event | None = None,
 ) -> PipelineOutcome:
     """Decide whether a chain of stages can keep a period.

@@ -1,35 +1,14 @@
-"""Deadline list scheduling: one stage a device, aimed at a period under test."""
+"""Deadlines of a chain's ops for a period under test: one stage a device."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from lpsched.analysis.chain import Chain
-from lpsched.analysis.pipeline import Pipeline
 from lpsched.analysis.synchronous import Room, longest_paths, tails
-from lpsched.heuristics.synchronous.clock import Clock
-from lpsched.heuristics.synchronous.orders import Orders
+from lpsched.heuristics.synchronous.dispatch import Deadlines
 
-__all__ = ["Deadlines", "deadline_orders", "deadlines_for", "quiet_tails"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadlines:
-    """Latest starts by kind, stage and microbatch; idle ticks allowed on each stage."""
-
-    latest: Mapping[str, Sequence[Sequence[int]]]
-    idle: Sequence[int]
-
-    def shifted(self, earlier: Mapping[str, int]) -> Deadlines:
-        """Return deadlines so many ticks earlier, by kind: these run sooner then."""
-        latest = {
-            kind: [[d - earlier.get(kind, 0) for d in row] for row in rows]
-            for kind, rows in self.latest.items()
-        }
-        return Deadlines(latest=latest, idle=self.idle)
+__all__ = ["deadlines_for", "quiet_tails"]
 
 
 def quiet_tails(chain: Chain, rooms: Sequence[Room]) -> list[int]:
@@ -132,98 +111,3 @@ class _Maker:
         if i < self._count - 1:
             limits.append(self._latest["F"][s][i + 1] - f)
         return min(limits)
-
-
-class _Choice(NamedTuple):
-    """An op that a stage could run: when it is due and when it can start."""
-
-    deadline: int
-    rank: int
-    kind: str
-    ready: int
-
-
-def deadline_orders(pipeline: Pipeline, deadlines: Deadlines) -> Orders | None:
-    """Run whichever op is due first on the stage that is free first.
-
-    A stage waits for an op that is known to arrive while another would run and to be
-    due before that ends, as long as its idle ticks suffice.
-
-    Returns
-    -------
-    Orders or None
-        None if memory brings the stages to a standstill.
-    """
-    return _Dispatcher(pipeline, deadlines).run()
-
-
-class _Dispatcher:
-    """Stages wake up when they get free and when something arrives."""
-
-    def __init__(self, pipeline: Pipeline, deadlines: Deadlines) -> None:
-        self._pipeline, self._deadlines = pipeline, deadlines
-        self._clock = Clock(pipeline)
-        self._due: list[tuple[int, int]] = [(0, 0)]
-
-    def run(self) -> Orders | None:
-        clock, pipeline = self._clock, self._pipeline
-        while self._due:
-            now, stage = heapq.heappop(self._due)
-            if now < clock.free[pipeline.devices[stage]]:
-                continue
-            choices = self._choices(stage)
-            ready = sorted(c for c in choices if c.ready <= now)
-            coming = [c for c in choices if c.ready > now]
-            if not ready:
-                if coming:
-                    first = min(c.ready for c in coming)
-                    heapq.heappush(self._due, (first, stage))
-                continue
-            until = self._waits(stage, now, ready[0], coming)
-            if until is None:
-                self._put(stage, ready[0].kind)
-            else:
-                heapq.heappush(self._due, (until, stage))
-        orders = clock.orders
-        total = 3 * pipeline.num_stages * pipeline.microbatches
-        return orders if sum(map(len, orders.values())) == total else None
-
-    def _choices(self, stage: int) -> list[_Choice]:
-        found = []
-        for rank, kind in enumerate("FIW"):
-            slot = self._clock.next(kind, stage)
-            ready = None if slot is None else self._clock.ready(slot)
-            if slot is None or ready is None:
-                continue
-            if self._clock.has_room(kind, stage):
-                due = self._deadlines.latest[kind][stage][slot.microbatch]
-                found.append(_Choice(due, rank, kind, ready))
-        return found
-
-    def _waits(
-        self, stage: int, now: int, choice: _Choice, coming: Sequence[_Choice]
-    ) -> int | None:
-        """Tick until which to wait for a more urgent op; None to run the choice."""
-        device = self._pipeline.devices[stage]
-        slot = self._clock.next(choice.kind, stage)
-        end = now + (0 if slot is None else self._pipeline.duration(slot))
-        left = self._deadlines.idle[stage] - self._clock.idle[device]
-        left -= now - self._clock.free[device]
-        arrivals = [
-            c.ready
-            for c in coming
-            if c.ready < end and end > c.deadline and c.ready - now <= left
-        ]
-        return min(arrivals, default=None)
-
-    def _put(self, stage: int, kind: str) -> None:
-        clock, devices = self._clock, self._pipeline.devices
-        clock.put(kind, stage)
-        free = clock.free[devices[stage]]
-        heapq.heappush(self._due, (free, stage))
-        neighbour = {"F": stage + 1, "I": stage - 1}.get(kind, -1)
-        if 0 <= neighbour < len(devices):
-            wait = self._pipeline.down if kind == "F" else self._pipeline.up
-            arrival = free + wait[min(stage, neighbour)]
-            wake = max(arrival, clock.free[devices[neighbour]])
-            heapq.heappush(self._due, (wake, neighbour))
