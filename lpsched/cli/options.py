@@ -26,6 +26,7 @@ __all__ = [
     "MaxPeriodOption",
     "NoProgressOption",
     "OutputOption",
+    "ParetoOption",
     "QuietOption",
     "SeedOption",
     "SlackOption",
@@ -94,6 +95,15 @@ SlackOption = Annotated[
 MaxPeriodOption = Annotated[
     int | None,
     typer.Option("--max-period", metavar="T", help="Longest period allowed, in ticks."),
+]
+ParetoOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pareto",
+        metavar="A,B",
+        help="The front of two objectives, such as period,communication: all that no"
+        " schedule beats in both.",
+    ),
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("-o", "--output", help="File to write.")

@@ -13,6 +13,9 @@ from lpsched.solve.search import Search
 
 __all__ = ["settle_all"]
 
+#: Seconds that a tie may take to be broken by the period, however fast the rest was.
+SHORTENING = 2.0
+
 #: So many periods the makespan is minimised at one by one.
 MOST_PERIODS = 32
 
@@ -168,17 +171,21 @@ def _minimise(search: Search, objective: str, period: int, seconds: float) -> Ou
 
 
 def _shorten(search: Search) -> None:
-    """Among schedules that equal the best in every objective, find a shorter one."""
+    """Among schedules that equal the best in every objective, find a shorter one.
+
+    Takes no longer than all before it, or a little more.
+    """
     if search.best is None or search.cap is None:
         return
     caps = search.settled_before(None)
     low = max(1, search.bounds.get("period", 1))
-    while not search.stopped and low < search.best.period:
+    end = search.remaining - max(SHORTENING, search.seconds)
+    while not search.stopped and low < search.best.period and search.remaining > end:
         period = (low + search.best.period) // 2
         outcome = probe(
             search,
             period,
-            seconds=search.remaining / 2,
+            seconds=(search.remaining - max(0.0, end)) / 2,
             at_most=caps,
             doing=f"shortening to period {period}",
         )

@@ -13,12 +13,14 @@ import typer
 
 from lpsched.analysis.unfolding import unfold
 from lpsched.cli.exits import ExitCode, code_of_status
+from lpsched.cli.front import find_front, save_front, show_front
 from lpsched.cli.options import (
     DevicesOption,
     FileArgument,
     LimitOption,
     Manner,
     MaxPeriodOption,
+    ParetoOption,
     SeedOption,
     SlackOption,
     WorkersOption,
@@ -44,6 +46,7 @@ from lpsched.core.answer import Answer
 from lpsched.core.graph import DelayName
 from lpsched.core.io import document_text, result_to_document, schedule_to_document
 from lpsched.core.result import relative_gap
+from lpsched.plot import check_front_output
 from lpsched.solve import Report, SolveParams, solve, solve_by_method
 from lpsched.solve.unfolded import solve_unfolded
 
@@ -84,6 +87,14 @@ def command(
     fix: Annotated[
         str | None, typer.Option("--fix", help="A schedule whose placements to keep.")
     ] = None,
+    pareto: ParetoOption = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="With --pareto: the front as CSV.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="With --pareto: its picture, .png, .svg or .pdf."),
+    ] = None,
     unfold_by: UnfoldOption = None,
     delays: DelaysOption = None,
     time_limit: LimitOption = 60.0,
@@ -96,16 +107,25 @@ def command(
     Exit 0: proved optimal. 3: proved infeasible. 4: a schedule, not proved. 5: none
     found in time. 130: interrupted; the best schedule so far is written.
     """
-    require_writable(output)
-    if method is not None:
-        solver_only = {
-            "--max-period": max_period,
-            "--hint": hint,
-            "--fix": fix,
-            "--period-slack": None if period_slack == "0" else period_slack,
-            "--backend": None if backend == "auto" else backend,
-        }
-        _refuse_with_method(solver_only)
+    require_writable(output, csv, plot)
+    _check_pareto(
+        pareto,
+        wants={"--csv": csv, "--plot": plot},
+        refuses={
+            "--output": output,
+            "--objective": objective,
+            "--method": method,
+            "--unfold": unfold_by,
+        },
+    )
+    solver_only = {
+        "--max-period": max_period,
+        "--hint": hint,
+        "--fix": fix,
+        "--period-slack": None if period_slack == "0" else period_slack,
+        "--backend": None if backend == "auto" else backend,
+    }
+    _refuse_with_method(method, solver_only)
     problem = load_problem(file, one_count(devices))
     plain, values = problem.graph, {}
     if unfold_by is not None or delays is not None:
@@ -124,6 +144,13 @@ def command(
         workers=workers,
         options={"cbc": True} if _is_cbc(ilp_solver) else {},
     )
+
+    if pareto is not None:
+        front, code = find_front(problem.graph, pareto, params, manner)
+        if not manner.json:
+            show_front(front)
+        save_front(front, manner, csv=csv, plot=plot)
+        raise typer.Exit(code)
 
     def work(report: Report, interrupt: threading.Event) -> Answer:
         if method is not None:
@@ -152,6 +179,19 @@ def command(
         raise typer.Exit(code_of_status(str(answer.result.status)))
 
 
+def _check_pareto(
+    pareto: str | None, *, wants: Mapping[str, object], refuses: Mapping[str, object]
+) -> None:
+    """Refuse options that only a front has, or that it has not, or cannot draw."""
+    others = wants if pareto is None else refuses
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        text = "is for --pareto" if pareto is None else "does not go with --pareto"
+        raise typer.BadParameter(text, param_hint=given[0])
+    if (plot := wants["--plot"]) is not None:
+        check_front_output(str(plot))
+
+
 def _unfolded(
     problem: Problem, delays: Mapping[DelayName, int], iterations: int
 ) -> Problem:
@@ -171,9 +211,9 @@ def _alike(period: int) -> str:
     )
 
 
-def _refuse_with_method(options: Mapping[str, object]) -> None:
+def _refuse_with_method(method: str | None, options: Mapping[str, object]) -> None:
     given = [name for name, value in options.items() if value is not None]
-    if given:
+    if given and method is not None:
         raise typer.BadParameter(
             f"a heuristic takes no {', '.join(given)}", param_hint="--method"
         )
