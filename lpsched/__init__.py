@@ -19,10 +19,10 @@ Compile: `compile_network` and `compile_instance` give a `Graph` with its roundi
 Solve: `lpsched.solve.solve` takes `SolveParams` and returns an `Answer`, which has a
 `Result` (`Status`, bounds, proofs) and the `Schedule`; `solve_by_method` runs one of
 the heuristics that `method_names` lists, `compare` all of them, as a `Comparison` of
-`Row` after `Row`.
+`Row` after `Row`; `pareto_front` trades one objective for another, a `Front`.
 
-Look: `measure` and `explain` a schedule; `gantt_picture` and `graph_picture` are
-images; `to_pandas` and `to_networkx` go on from there. In a notebook answers,
+Look: `measure` and `explain` a schedule; `gantt_picture`, `graph_picture` and `front_picture`
+are images; `to_pandas` and `to_networkx` go on from there. In a notebook answers,
 schedules, comparisons and graphs show themselves as tables and charts.
 
 Check: `lpsched.verify.verify` returns what is wrong with a schedule, nothing if valid.
@@ -58,19 +58,22 @@ if TYPE_CHECKING:
     from lpsched.errors import LpschedError
     from lpsched.export import to_pandas
     from lpsched.network import compile_instance, compile_network, load_shipped
-    from lpsched.plot import gantt_picture, graph_picture
+    from lpsched.plot import front_picture, gantt_picture, graph_picture
     from lpsched.solve import (
         Comparison,
+        Front,
         Row,
         SolveParams,
         compare,
         method_names,
+        pareto_front,
         solve_by_method,
     )
 
 __all__ = [
     "Answer",
     "Comparison",
+    "Front",
     "Graph",
     "LpschedError",
     "Result",
@@ -84,6 +87,7 @@ __all__ = [
     "compile_network",
     "explain",
     "from_networkx",
+    "front_picture",
     "gantt_picture",
     "graph_picture",
     "load_graph",
@@ -93,6 +97,7 @@ __all__ = [
     "load_shipped",
     "measure",
     "method_names",
+    "pareto_front",
     "save_graph",
     "save_schedule",
     "solve_by_method",
@@ -105,6 +110,7 @@ __all__ = [
 _HOMES = {
     "Answer": "core.answer",
     "Comparison": "solve",
+    "Front": "solve",
     "Graph": "core.graph",
     "LpschedError": "errors",
     "Result": "core.result",
@@ -117,6 +123,7 @@ _HOMES = {
     "compile_network": "network",
     "explain": "analysis.explain",
     "from_networkx": "analysis.from_networkx",
+    "front_picture": "plot",
     "gantt_picture": "plot",
     "graph_picture": "plot",
     "load_graph": "core.io",
@@ -126,6 +133,7 @@ _HOMES = {
     "load_shipped": "network",
     "measure": "analysis.metrics",
     "method_names": "solve",
+    "pareto_front": "solve",
     "save_graph": "core.io",
     "save_schedule": "core.io",
     "solve_by_method": "solve",
