@@ -21,9 +21,10 @@ Solve: `lpsched.solve.solve` takes `SolveParams` and returns an `Answer`, which 
 the heuristics that `method_names` lists, `compare` all of them, as a `Comparison` of
 `Row` after `Row`; `pareto_front` trades one objective for another, a `Front`.
 
-Look: `measure` and `explain` a schedule; `gantt_picture`, `graph_picture` and `front_picture`
-are images; `to_pandas` and `to_networkx` go on from there. In a notebook answers,
-schedules, comparisons and graphs show themselves as tables and charts.
+Look: `measure` and `explain` a schedule; `gantt_picture`, `graph_picture` and
+`front_picture` are images; `to_pandas` and `to_networkx` go on from there. In a
+notebook answers, schedules, comparisons and graphs show themselves as tables and
+charts.
 
 Check: `lpsched.verify.verify` returns what is wrong with a schedule, nothing if valid.
 
