@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 RUN := $(BIN)/python
 STAMP := $(VENV)/.ready
 NOTEBOOK_STAMP := $(VENV)/.ready-for-notebooks
+BROWSER_STAMP := $(VENV)/.ready-for-the-browser
 PIP := $(RUN) -m pip --quiet --no-input --disable-pip-version-check
 
 # The environment is trusted while its Python runs and finds this very checkout: not
@@ -23,17 +24,21 @@ BARE_VENV = { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	$(PYTHON) -m pip --python $(RUN) --quiet --no-input install pip; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test notebooks bench instances fuzz lint format wheel clean rebuild
+.PHONY: help demo test test-browser notebooks bench instances fuzz lint format wheel
+.PHONY: clean rebuild
 
 help:  ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | \
-		while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
 demo: $(STAMP)  ## compare the methods on VGG-16 with 8 devices, and draw gantt.png
 	$(RUN) -m lpsched compare models/vgg16.yaml --devices 8 --plot gantt.png
 
 test: $(STAMP)  ## run all tests
 	$(RUN) -m pytest -q -n 2 $(PYTEST_ARGS)
+
+test-browser: $(BROWSER_STAMP)  ## try the report in headless Chromium
+	$(RUN) -m pytest -q -m browser tests/report
 
 notebooks: $(NOTEBOOK_STAMP)  ## run all notebooks
 	$(RUN) -m pytest -q --nbmake --nbmake-timeout=600 notebooks
@@ -76,6 +81,10 @@ $(STAMP): pyproject.toml $(REBUILD)
 
 $(NOTEBOOK_STAMP): $(STAMP)
 	@$(PIP) install --editable '.[dev,notebook]'
+	@touch $@
+
+$(BROWSER_STAMP): $(STAMP)
+	@$(PIP) install --editable '.[dev,browser]'
 	@touch $@
 
 rebuild:

@@ -5,6 +5,7 @@ from lpsched.solve.compare import (
     Comparison,
     Row,
     compare,
+    compare_schedules,
     method_names,
 )
 from lpsched.solve.facade import pin, solve, solve_by_method
@@ -22,6 +23,7 @@ __all__ = [
     "Snapshot",
     "SolveParams",
     "compare",
+    "compare_schedules",
     "method_names",
     "pareto_front",
     "pin",

@@ -12,7 +12,7 @@ from typing import Any
 from lpsched.analysis.bounds import period_bound
 from lpsched.analysis.metrics import measure
 from lpsched.core.graph import Graph
-from lpsched.core.result import INTEGER_OBJECTIVES, Proof, relative_gap
+from lpsched.core.result import INTEGER_OBJECTIVES, Proof, Stop, relative_gap
 from lpsched.core.schedule import Schedule
 from lpsched.core.shown import Shown
 from lpsched.errors import (
@@ -28,7 +28,14 @@ from lpsched.solve.params import Report, SolveParams
 from lpsched.solve.search import objective_values
 from lpsched.verify import verify
 
-__all__ = ["DEFAULT_METHODS", "Comparison", "Row", "compare", "method_names"]
+__all__ = [
+    "DEFAULT_METHODS",
+    "Comparison",
+    "Row",
+    "compare",
+    "compare_schedules",
+    "method_names",
+]
 
 #: Methods compared unless told otherwise; ``optimal`` is the solver.
 DEFAULT_METHODS = (
@@ -75,6 +82,12 @@ class Row:
     def gap(self) -> float | None:
         """Relative gap of the period to its proved bound."""
         return relative_gap(self.objective.get("period"), self.bound.get("period"))
+
+    def require_schedule(self) -> Schedule:
+        """Return the schedule; raise `NoScheduleError` if there is none."""
+        if self.schedule is None:
+            raise NoScheduleError(f"{self.method} has no schedule: {self.status}")
+        return self.schedule
 
     def document(self) -> dict[str, Any]:
         """The row as plain JSON data (see cli.md)."""
@@ -153,6 +166,35 @@ def compare(
     if base is None:
         base = _row(graph, baseline, params, report, interrupt)
     return Comparison(_finish(graph, rows, base), baseline=baseline)
+
+
+def compare_schedules(
+    graph: Graph,
+    schedules: Sequence[tuple[str, Schedule]],
+    *,
+    baseline: str = "pipedream",
+) -> Comparison:
+    """Set schedules that exist, each under a name, against each other and the bound.
+
+    Speed-ups are missing if none of them is named `baseline`.
+
+    Raises
+    ------
+    VerificationError
+        A schedule breaks a rule, or claims what is not so.
+    """
+    rows = [_known_row(graph, name, schedule) for name, schedule in schedules]
+    base = next((row for row in rows if row.method == baseline), None)
+    return Comparison(_finish(graph, rows, base), baseline=baseline)
+
+
+def _known_row(graph: Graph, name: str, schedule: Schedule) -> Row:
+    result = schedule.result
+    if result is None:
+        return _checked_row(graph, name, "heuristic", schedule, 0.0)
+    status = "heuristic" if result.stop is Stop.METHOD else str(result.status)
+    row = _checked_row(graph, name, status, schedule, result.seconds or 0.0)
+    return replace(row, bound=result.bound, proof=result.proof)
 
 
 def _faults(option: str, methods: Sequence[str]) -> Iterator[Fault]:
@@ -235,11 +277,11 @@ def _checked_row(
     )
 
 
-def _finish(graph: Graph, rows: Sequence[Row], base: Row) -> Iterator[Row]:
+def _finish(graph: Graph, rows: Sequence[Row], base: Row | None) -> Iterator[Row]:
     """Give every row the best bound of the period and its speed-up."""
     found = [row.bound["period"] for row in rows if "period" in row.bound]
     best = max([period_bound(graph).value, *found])
-    base_period = base.objective.get("period")
+    base_period = base.objective.get("period") if base else None
     for row in rows:
         period = row.objective.get("period")
         speedup = None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lpsched.cli.exits import ExitCode, code_of_status
+from lpsched.cli.comparing import cases_of, code_of_rows, compare_problems
+from lpsched.cli.exits import ExitCode
 from lpsched.cli.options import (
     DevicesOption,
     FileArgument,
@@ -21,7 +21,6 @@ from lpsched.cli.options import (
     parse_list,
 )
 from lpsched.cli.output import (
-    complain,
     keys_of,
     note,
     print_json,
@@ -31,17 +30,15 @@ from lpsched.cli.output import (
     table_csv,
 )
 from lpsched.cli.problem import Problem, load_problem
-from lpsched.cli.running import run
 from lpsched.cli.verbs.build import rounding_sentence
 from lpsched.export import perfetto_text
 from lpsched.plot import check_output, draw
 from lpsched.plot.comparison import cells, columns
+from lpsched.report import check_report, render
 from lpsched.solve import (
     DEFAULT_METHODS,
-    Report,
     Row,
     SolveParams,
-    compare,
     method_names,
 )
 
@@ -82,6 +79,10 @@ def command(
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Write the table as CSV.")
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write all of it as one page, as `report` does."),
+    ] = None,
     time_limit: LimitOption = 60.0,
     seed: SeedOption = 0,
     workers: WorkersOption = 1,
@@ -92,10 +93,11 @@ def command(
     The speed-up is over the baseline; the gap is that of the period to the best
     lower bound proved. The time limit holds for each solve.
     """
-    require_writable(plot, trace, csv)
+    require_writable(plot, trace, csv, html)
+    if html is not None:
+        check_report()
     if plot is not None:
         check_output(plot)
-    names = DEFAULT_METHODS if methods is None else parse_list(methods)
     counts: Sequence[int | None] = [None] if devices is None else parse_devices(devices)
     problems = [load_problem(file, count) for count in counts]
     params = SolveParams(
@@ -104,26 +106,10 @@ def command(
         seed=seed,
         workers=workers,
     )
-
-    def work(report: Report, interrupt: threading.Event) -> list[Row]:
-        rows: list[Row] = []
-        for problem in problems:
-            rows += compare(
-                problem.graph,
-                methods=names,
-                baseline=baseline,
-                params=params,
-                report=report,
-                interrupt=interrupt,
-            )
-        return rows
-
-    rows, interrupted = run(work, manner, title=problems[0].graph.name)
-    for row in rows:
-        if row.reason is not None and not manner.quiet:
-            complain(f"{row.method} on {row.devices} devices: {row.reason}")
-    if methods is None:  # the usual methods, as far as they apply
-        rows = [row for row in rows if row.status != "none"]
+    found, interrupted = compare_problems(
+        problems, methods=methods, baseline=baseline, params=params, manner=manner
+    )
+    rows = [row for comparison in found for row in comparison]
     _show(rows, problems, manner, baseline)
     if csv is not None:
         documents = [row.document() for row in rows]
@@ -137,16 +123,10 @@ def command(
     if trace is not None:
         _trace(rows, trace)
         note(f"{trace} written", quiet=manner.quiet)
-    raise typer.Exit(ExitCode.INTERRUPTED if interrupted else _code(rows))
-
-
-def _code(rows: Sequence[Row]) -> int:
-    """0 if every row is verified; else the solver's own code, or "no schedule"."""
-    statuses = [row.status for row in rows if row.schedule is None]
-    codes = [
-        ExitCode.NO_SCHEDULE if s == "none" else code_of_status(s) for s in statuses
-    ]
-    return max(codes, default=ExitCode.DONE)
+    if html is not None:
+        save_text(html, render(cases_of(problems, found)))
+        note(f"{html} written", quiet=manner.quiet)
+    raise typer.Exit(ExitCode.INTERRUPTED if interrupted else code_of_rows(rows))
 
 
 def _plot(rows: Sequence[Row], path: Path) -> int:

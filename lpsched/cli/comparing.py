@@ -1,0 +1,87 @@
+"""Every method on every problem, for the verbs `compare` and `report`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+from lpsched.cli.exits import ExitCode, code_of_status
+from lpsched.cli.options import Manner, parse_list
+from lpsched.cli.output import complain
+from lpsched.cli.problem import Problem
+from lpsched.cli.running import run
+from lpsched.report import Case
+from lpsched.solve import (
+    DEFAULT_METHODS,
+    Comparison,
+    Report,
+    Row,
+    SolveParams,
+    compare,
+)
+
+__all__ = ["cases_of", "code_of_rows", "compare_problems"]
+
+
+def compare_problems(
+    problems: Sequence[Problem],
+    *,
+    methods: str | None,
+    baseline: str,
+    params: SolveParams,
+    manner: Manner,
+) -> tuple[list[Comparison], bool]:
+    """Compare methods on each problem; say on stderr where one does not apply.
+
+    Parameters
+    ----------
+    methods : str or None
+        A comma list; None for the usual methods, those left out that do not apply.
+
+    Returns
+    -------
+    tuple
+        A comparison for each problem, fewer if interrupted, and whether it was.
+    """
+    names = DEFAULT_METHODS if methods is None else parse_list(methods)
+
+    def work(report: Report, interrupt: threading.Event) -> list[Comparison]:
+        return [
+            compare(
+                problem.graph,
+                methods=names,
+                baseline=baseline,
+                params=params,
+                report=report,
+                interrupt=interrupt,
+            )
+            for problem in problems
+        ]
+
+    found, interrupted = run(work, manner, title=problems[0].graph.name)
+    for row in (row for rows in found for row in rows):
+        if row.reason is not None and not manner.quiet:
+            complain(f"{row.method} on {row.devices} devices: {row.reason}")
+    if methods is None:
+        found = [
+            Comparison((r for r in rows if r.status != "none"), baseline=baseline)
+            for rows in found
+        ]
+    return found, interrupted
+
+
+def cases_of(problems: Sequence[Problem], found: Sequence[Comparison]) -> list[Case]:
+    """Pair problems with their comparisons, as far as these got."""
+    return [
+        Case(graph=problem.graph, rows=rows, rounding=problem.rounding)
+        for problem, rows in zip(problems, found, strict=False)
+    ]
+
+
+def code_of_rows(rows: Iterable[Row]) -> int:
+    """0 if every row is verified; else the solver's own code, or "no schedule"."""
+    statuses = [row.status for row in rows if row.schedule is None]
+    codes = [
+        ExitCode.NO_SCHEDULE if s == "none" else code_of_status(s) for s in statuses
+    ]
+    return max(codes, default=ExitCode.DONE)

@@ -1,0 +1,139 @@
+"""`lpsched report`: the whole comparison as one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lpsched.cli.comparing import cases_of, code_of_rows, compare_problems
+from lpsched.cli.exits import ExitCode
+from lpsched.cli.options import (
+    DevicesOption,
+    LimitOption,
+    Manner,
+    SeedOption,
+    WorkersOption,
+    parse_devices,
+    parse_list,
+)
+from lpsched.cli.output import require_writable, save_text, wrote
+from lpsched.cli.problem import (
+    graph_of,
+    is_schedule,
+    load_problem,
+    load_schedule_file,
+)
+from lpsched.core.graph import Graph
+from lpsched.core.io import graph_digest
+from lpsched.core.schedule import Schedule
+from lpsched.report import Case, check_report, render
+from lpsched.solve import SolveParams, compare_schedules
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = "lpsched report vgg16 --devices 8 -o report.html"
+
+
+def command(
+    *,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="Schedules; or networks, instances and graphs, on which the methods"
+            " are compared first.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The .html file to write.")
+    ],
+    devices: DevicesOption = None,
+    methods: Annotated[
+        str | None,
+        typer.Option("--methods", help="Comma list, as `compare` takes it."),
+    ] = None,
+    baseline: Annotated[
+        str, typer.Option("--baseline", help="The method that speed-ups refer to.")
+    ] = "pipedream",
+    objective: Annotated[
+        str, typer.Option("--objective", help="What `optimal` minimises, in order.")
+    ] = "period",
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            "--iterations",
+            min=1,
+            help="Iterations that the charts unroll; default: prologue, four periods"
+            " and epilogue.",
+        ),
+    ] = None,
+    time_limit: LimitOption = 60.0,
+    seed: SeedOption = 0,
+    workers: WorkersOption = 1,
+    manner: Manner,
+) -> None:
+    """Write one page that needs no network: tables, interactive charts, proofs.
+
+    Schedules of one graph are compared with each other. The page can be sorted,
+    zoomed from prologue to epilogue, printed, and read in light and dark.
+    """
+    require_writable(output)
+    check_report()
+    schedules = [file for file in files if is_schedule(file)]
+    cases = _cases_of_schedules(schedules, baseline)
+    counts: Sequence[int | None] = [None] if devices is None else parse_devices(devices)
+    problems = [
+        load_problem(file, count)
+        for file in files
+        if file not in schedules
+        for count in counts
+    ]
+    interrupted = False
+    if problems:
+        found, interrupted = compare_problems(
+            problems,
+            methods=methods,
+            baseline=baseline,
+            params=SolveParams(
+                objective=parse_list(objective),
+                time_limit=time_limit,
+                seed=seed,
+                workers=workers,
+            ),
+            manner=manner,
+        )
+        cases += cases_of(problems, found)
+    save_text(output, render(cases, iterations=iterations))
+    wrote(output, manner)
+    rows = [row for case in cases for row in case.rows]
+    raise typer.Exit(ExitCode.INTERRUPTED if interrupted else code_of_rows(rows))
+
+
+def _cases_of_schedules(files: Sequence[str], baseline: str) -> list[Case]:
+    """One case a graph; schedules go by their methods, or by their files' names."""
+    graphs: dict[str, Graph] = {}
+    named: dict[str, list[tuple[str, Schedule]]] = {}
+    for file in files:
+        schedule = load_schedule_file(file)
+        graph = graph_of(schedule, None, file)
+        digest = graph_digest(graph)
+        name = schedule.result.method if schedule.result else Path(file).stem
+        entries = named.setdefault(digest, [])
+        if name in {taken for taken, _ in entries}:
+            name = f"{name} ({Path(file).stem})"
+        graphs.setdefault(digest, graph)
+        entries.append((name, schedule))
+    return [
+        Case(
+            graph=graphs[digest],
+            rows=compare_schedules(graphs[digest], entries, baseline=baseline),
+            rounding=next(
+                (s.result.rounding for _, s in entries if s.result is not None), None
+            ),
+        )
+        for digest, entries in named.items()
+    ]
