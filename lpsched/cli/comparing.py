@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
 
 from lpsched.cli.exits import ExitCode, code_of_status
 from lpsched.cli.options import Manner, parse_list
@@ -12,7 +15,7 @@ from lpsched.cli.problem import Problem
 from lpsched.cli.running import run
 from lpsched.report import Case
 from lpsched.solve import (
-    DEFAULT_METHODS,
+    OVER_MEMORY,
     Comparison,
     Report,
     Row,
@@ -20,14 +23,24 @@ from lpsched.solve import (
     compare,
 )
 
-__all__ = ["cases_of", "code_of_rows", "compare_problems"]
+__all__ = ["BaselineOption", "cases_of", "code_of_rows", "compare_problems"]
+
+BaselineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        help="The method that speed-ups refer to. Default: pipedream; of pipelines of"
+        " microbatches 1f1b or, where that does not apply, gpipe.",
+        show_default=False,
+    ),
+]
 
 
 def compare_problems(
     problems: Sequence[Problem],
     *,
     methods: str | None,
-    baseline: str,
+    baseline: str | None,
     params: SolveParams,
     manner: Manner,
 ) -> tuple[list[Comparison], bool]:
@@ -37,13 +50,15 @@ def compare_problems(
     ----------
     methods : str or None
         A comma list; None for the usual methods, those left out that do not apply.
+    baseline : str or None
+        None for the usual one.
 
     Returns
     -------
     tuple
         A comparison for each problem, fewer if interrupted, and whether it was.
     """
-    names = DEFAULT_METHODS if methods is None else parse_list(methods)
+    names = None if methods is None else parse_list(methods)
 
     def work(report: Report, interrupt: threading.Event) -> list[Comparison]:
         return [
@@ -62,11 +77,6 @@ def compare_problems(
     for row in (row for rows in found for row in rows):
         if row.reason is not None and not manner.quiet:
             complain(f"{row.method} on {row.devices} devices: {row.reason}")
-    if methods is None:
-        found = [
-            Comparison((r for r in rows if r.status != "none"), baseline=baseline)
-            for rows in found
-        ]
     return found, interrupted
 
 
@@ -79,9 +89,16 @@ def cases_of(problems: Sequence[Problem], found: Sequence[Comparison]) -> list[C
 
 
 def code_of_rows(rows: Iterable[Row]) -> int:
-    """0 if every row is verified; else the solver's own code, or "no schedule"."""
-    statuses = [row.status for row in rows if row.schedule is None]
+    """0 if every row is verified; else the solver's own code, or "no schedule".
+
+    That a method does not fit into the memory is an answer beside others, not alone.
+    """
+    rows = list(rows)
+    statuses = {row.status for row in rows if row.schedule is None}
+    if any(row.schedule is not None for row in rows):
+        statuses.discard(OVER_MEMORY)
     codes = [
-        ExitCode.NO_SCHEDULE if s == "none" else code_of_status(s) for s in statuses
+        ExitCode.NO_SCHEDULE if s in ("none", OVER_MEMORY) else code_of_status(s)
+        for s in statuses
     ]
     return max(codes, default=ExitCode.DONE)

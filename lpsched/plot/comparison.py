@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from lpsched.plot.figures import factor, number, percent
 from lpsched.solve import Row
 
@@ -16,10 +18,12 @@ def columns(baseline: str) -> list[tuple[str, str]]:
         ("period", "right"),
         (f"vs {baseline}", "right"),
         ("gap to bound", "right"),
+        ("makespan", "right"),
         ("communication", "right"),
         ("staleness", "right"),
         ("peak memory", "right"),
-        ("utilisation", "right"),
+        ("idle/period", "right"),
+        ("idle/work", "right"),
         ("status", "left"),
         ("seconds", "right"),
         ("verified", "left"),
@@ -35,11 +39,17 @@ def cells(row: Row) -> list[str]:
         number(value("period")),
         factor(row.speedup),
         percent(row.gap, 2),
+        number(value("makespan")),
         number(value("communication")),
         number(value("staleness")),
         number(value("peak_memory")),
-        percent(None if row.utilisation is None else float(row.utilisation)),
+        _share(row.bubble_ratio),
+        _share(row.bubble_to_work),
         row.status,
         f"{row.seconds:.1f}",
         "yes" if row.verified else "–",
     ]
+
+
+def _share(value: Fraction | None) -> str:
+    return percent(None if value is None else float(value))

@@ -2,6 +2,8 @@
 
 from lpsched.solve.compare import (
     DEFAULT_METHODS,
+    OVER_MEMORY,
+    PIPELINE_METHODS,
     Comparison,
     Row,
     compare,
@@ -11,10 +13,13 @@ from lpsched.solve.compare import (
 from lpsched.solve.facade import pin, solve, solve_by_method
 from lpsched.solve.params import BACKENDS, Report, Snapshot, SolveParams
 from lpsched.solve.pareto import Front, Point, pareto_front
+from lpsched.solve.relax import with_memory
 
 __all__ = [
     "BACKENDS",
     "DEFAULT_METHODS",
+    "OVER_MEMORY",
+    "PIPELINE_METHODS",
     "Comparison",
     "Front",
     "Point",
@@ -29,4 +34,5 @@ __all__ = [
     "pin",
     "solve",
     "solve_by_method",
+    "with_memory",
 ]

@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from lpsched.analysis.bounds import period_bound
-from lpsched.analysis.metrics import measure
+from lpsched.analysis.metrics import bubble_to_work, measure
+from lpsched.analysis.pipeline import pipeline_of
 from lpsched.core.graph import Graph
 from lpsched.core.result import INTEGER_OBJECTIVES, Proof, Stop, relative_gap
 from lpsched.core.schedule import Schedule
@@ -23,18 +24,23 @@ from lpsched.errors import (
     VerificationError,
 )
 from lpsched.heuristics import METHODS
+from lpsched.heuristics.synchronous import SYNCHRONOUS_METHODS
 from lpsched.solve.facade import solve
 from lpsched.solve.params import Report, SolveParams
+from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import objective_values
 from lpsched.verify import verify
 
 __all__ = [
     "DEFAULT_METHODS",
+    "OVER_MEMORY",
+    "PIPELINE_METHODS",
     "Comparison",
     "Row",
     "compare",
     "compare_schedules",
     "method_names",
+    "usual",
 ]
 
 #: Methods compared unless told otherwise; ``optimal`` is the solver.
@@ -47,6 +53,12 @@ DEFAULT_METHODS = (
     "optimal",
 )
 
+#: The same for synchronous pipelines on fixed stages.
+PIPELINE_METHODS = (*(method.name for method in SYNCHRONOUS_METHODS), "optimal")
+
+#: Status of a method that needs more memory than there is.
+OVER_MEMORY = "over memory"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -55,13 +67,16 @@ class Row:
     Attributes
     ----------
     status : str
-        ``heuristic``, the solver's status, or ``none`` with a `reason`.
+        ``heuristic``, the solver's status, `OVER_MEMORY` (the objective then holds the
+        peak that it needs), or ``none`` with a `reason`.
     bound : mapping of str to int
         The best proved lower bound of each objective, from whatever source.
     speedup : Fraction or None
         Baseline's iteration period over this one's; None without either.
     utilisation : Fraction or None
         Mean share of the period in which a device works.
+    bubble_ratio, bubble_to_work : Fraction or None
+        Idle ticks of all devices over those of their periods, and over their work.
     """
 
     method: str
@@ -76,6 +91,8 @@ class Row:
     proof: Mapping[str, Proof] = field(default_factory=dict)
     speedup: Fraction | None = None
     utilisation: Fraction | None = None
+    bubble_ratio: Fraction | None = None
+    bubble_to_work: Fraction | None = None
     reason: str | None = None
 
     @property
@@ -99,15 +116,19 @@ class Row:
             "bound": dict(self.bound),
             "seconds": round(self.seconds, 3),
             **{name: self.objective.get(name) for name in INTEGER_OBJECTIVES},
-            "speedup": None if self.speedup is None else round(float(self.speedup), 6),
+            "speedup": _rounded(self.speedup),
             "gap": self.gap,
-            "utilisation": (
-                None if self.utilisation is None else round(float(self.utilisation), 6)
-            ),
+            "utilisation": _rounded(self.utilisation),
+            "bubble_ratio": _rounded(self.bubble_ratio),
+            "bubble_to_work": _rounded(self.bubble_to_work),
         }
         if self.reason is not None:
             document["reason"] = self.reason
         return document
+
+
+def _rounded(value: Fraction | None) -> float | None:
+    return None if value is None else round(float(value), 6)
 
 
 class Comparison(list[Row], Shown):
@@ -129,8 +150,8 @@ def method_names() -> tuple[str, ...]:
 def compare(
     graph: Graph,
     *,
-    methods: Sequence[str] = DEFAULT_METHODS,
-    baseline: str = "pipedream",
+    methods: Sequence[str] | None = None,
+    baseline: str | None = None,
     params: SolveParams | None = None,
     report: Report | None = None,
     interrupt: threading.Event | None = None,
@@ -139,9 +160,10 @@ def compare(
 
     Parameters
     ----------
-    methods : sequence of str
-        Names of `METHODS`, and ``optimal`` for the solver.
-    baseline : str
+    methods : sequence of str, optional
+        Names of `METHODS`, and ``optimal`` for the solver; by default the `usual` ones
+        as far as they apply.
+    baseline : str, optional
         The method that speed-ups refer to; run for that even if not listed.
     params : SolveParams, optional
         For ``optimal``.
@@ -153,15 +175,20 @@ def compare(
     VerificationError
         A method made a schedule that breaks a rule (a bug).
     """
-    faults = [*_faults("methods", methods), *_faults("baseline", [baseline])]
+    names, base_name = usual(graph)
+    chosen = names if methods is None else methods
+    baseline = baseline or base_name
+    faults = [*_faults("methods", chosen), *_faults("baseline", [baseline])]
     if faults:
         raise InstanceError(faults)
     params = params or SolveParams()
     rows = [
         _row(graph, name, params, report, interrupt)
-        for name in methods
+        for name in chosen
         if interrupt is None or not interrupt.is_set()
     ]
+    if methods is None:
+        rows = [row for row in rows if row.status != "none"]
     base = next((row for row in rows if row.method == baseline), None)
     if base is None:
         base = _row(graph, baseline, params, report, interrupt)
@@ -172,17 +199,18 @@ def compare_schedules(
     graph: Graph,
     schedules: Sequence[tuple[str, Schedule]],
     *,
-    baseline: str = "pipedream",
+    baseline: str | None = None,
 ) -> Comparison:
     """Set schedules that exist, each under a name, against each other and the bound.
 
-    Speed-ups are missing if none of them is named `baseline`.
+    Speed-ups are missing if none of them is named `baseline`, by default the `usual`.
 
     Raises
     ------
     VerificationError
         A schedule breaks a rule, or claims what is not so.
     """
+    baseline = baseline or usual(graph)[1]
     rows = [_known_row(graph, name, schedule) for name, schedule in schedules]
     base = next((row for row in rows if row.method == baseline), None)
     return Comparison(_finish(graph, rows, base), baseline=baseline)
@@ -195,6 +223,19 @@ def _known_row(graph: Graph, name: str, schedule: Schedule) -> Row:
     status = "heuristic" if result.stop is Stop.METHOD else str(result.status)
     row = _checked_row(graph, name, status, schedule, result.seconds or 0.0)
     return replace(row, bound=result.bound, proof=result.proof)
+
+
+def usual(graph: Graph) -> tuple[tuple[str, ...], str]:
+    """Return the methods to compare on a graph unless told otherwise, and the baseline.
+
+    On a pipeline that is 1F1B where each stage has a device, else GPipe.
+    """
+    try:
+        pipeline = pipeline_of(graph)
+    except UnsupportedError:
+        return DEFAULT_METHODS, "pipedream"
+    single = len(pipeline.stages_on) == pipeline.num_stages
+    return PIPELINE_METHODS, "1f1b" if single else "gpipe"
 
 
 def _faults(option: str, methods: Sequence[str]) -> Iterator[Fault]:
@@ -220,17 +261,31 @@ def _row(
         schedule = METHODS[name].function(graph)
     except (UnsupportedError, NoScheduleError) as error:
         seconds = time.perf_counter() - started
+        need = _need(graph, name) if isinstance(error, NoScheduleError) else None
         return Row(
             method=name,
             devices=len(graph.devices),
-            status="none",
+            status="none" if need is None else OVER_MEMORY,
             verified=False,
             seconds=seconds,
             graph=graph,
-            reason=str(error),
+            objective={} if need is None else {"peak_memory": need},
+            reason=str(error) if need is None else f"it needs a memory of {need}",
         )
     seconds = time.perf_counter() - started
     return _checked_row(graph, name, "heuristic", schedule, seconds)
+
+
+def _need(graph: Graph, name: str) -> int | None:
+    """Memory that a method takes where there is no limit; None if that is not why."""
+    if not has_memory_limit(graph):
+        return None
+    free = without_memory_limits(graph)
+    try:
+        schedule = METHODS[name].function(free)
+    except (UnsupportedError, NoScheduleError):
+        return None
+    return measure(free, schedule).peak_memory
 
 
 def _optimal(
@@ -263,7 +318,8 @@ def _checked_row(
     violations = verify(graph, schedule)
     if violations:
         raise VerificationError(violations)
-    shares = list(measure(graph, schedule).utilisation.values())
+    measures = measure(graph, schedule)
+    shares = list(measures.utilisation.values())
     return Row(
         method=name,
         devices=len(graph.devices),
@@ -274,6 +330,8 @@ def _checked_row(
         schedule=schedule,
         objective=objective_values(graph, schedule),
         utilisation=sum(shares, Fraction(0)) / len(shares) if shares else None,
+        bubble_ratio=measures.bubble_ratio,
+        bubble_to_work=bubble_to_work(graph, schedule),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lpsched.core.graph import Device, Graph
 
-__all__ = ["has_memory_limit", "without_memory_limits"]
+__all__ = ["has_memory_limit", "with_memory", "without_memory_limits"]
 
 
 def has_memory_limit(graph: Graph) -> bool:
@@ -14,5 +14,10 @@ def has_memory_limit(graph: Graph) -> bool:
 
 def without_memory_limits(graph: Graph) -> Graph:
     """Return the graph with every device's memory unlimited."""
-    free = tuple(Device(id=device.id) for device in graph.devices)
-    return graph.replace(devices=free)
+    return with_memory(graph, None)
+
+
+def with_memory(graph: Graph, limit: int | None) -> Graph:
+    """Return the graph with this memory on every device; None for no limit."""
+    devices = tuple(Device(id=device.id, memory=limit) for device in graph.devices)
+    return graph.replace(devices=devices)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lpsched.cli.comparing import cases_of, code_of_rows, compare_problems
+from lpsched.cli.comparing import (
+    BaselineOption,
+    cases_of,
+    code_of_rows,
+    compare_problems,
+)
 from lpsched.cli.exits import ExitCode
 from lpsched.cli.options import (
     DevicesOption,
@@ -37,9 +43,11 @@ from lpsched.plot.comparison import cells, columns
 from lpsched.report import check_report, render
 from lpsched.solve import (
     DEFAULT_METHODS,
+    PIPELINE_METHODS,
     Row,
     SolveParams,
     method_names,
+    with_memory,
 )
 
 __all__ = ["EXAMPLE", "command"]
@@ -56,15 +64,23 @@ def command(
         typer.Option(
             "--methods",
             help=f"Comma list of {', '.join(method_names())}. Default:"
-            f" {', '.join(DEFAULT_METHODS)}, as far as they apply.",
+            f" {', '.join(DEFAULT_METHODS)}; of pipelines of microbatches"
+            f" {', '.join(PIPELINE_METHODS)}; as far as they apply.",
         ),
     ] = None,
-    baseline: Annotated[
-        str, typer.Option("--baseline", help="The method that speed-ups refer to.")
-    ] = "pipedream",
+    baseline: BaselineOption = None,
     objective: Annotated[
         str, typer.Option("--objective", help="What `optimal` minimises, in order.")
     ] = "period",
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory",
+            metavar="LIMIT",
+            help="Memory of every device instead of the file's, or none: without a"
+            " limit each method's peak is what it needs.",
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -91,15 +107,15 @@ def command(
     """Set every method's schedule beside the proved optimum, each verified.
 
     The speed-up is over the baseline; the gap is that of the period to the best
-    lower bound proved. The time limit holds for each solve.
+    lower bound proved. The time limit holds for each solve. A method that does not fit
+    into the memory shows what it needs.
     """
     require_writable(plot, trace, csv, html)
     if html is not None:
         check_report()
     if plot is not None:
         check_output(plot)
-    counts: Sequence[int | None] = [None] if devices is None else parse_devices(devices)
-    problems = [load_problem(file, count) for count in counts]
+    problems = _problems(file, devices, memory)
     params = SolveParams(
         objective=parse_list(objective),
         time_limit=time_limit,
@@ -110,7 +126,7 @@ def command(
         problems, methods=methods, baseline=baseline, params=params, manner=manner
     )
     rows = [row for comparison in found for row in comparison]
-    _show(rows, problems, manner, baseline)
+    _show(rows, problems, manner, found[0].baseline)
     if csv is not None:
         documents = [row.document() for row in rows]
         keys = [key for key in keys_of(documents) if key not in ("bound", "reason")]
@@ -127,6 +143,27 @@ def command(
         save_text(html, render(cases_of(problems, found)))
         note(f"{html} written", quiet=manner.quiet)
     raise typer.Exit(ExitCode.INTERRUPTED if interrupted else code_of_rows(rows))
+
+
+def _problems(file: str, devices: str | None, memory: str | None) -> list[Problem]:
+    """Load the problem of each device count, with the memory asked for."""
+    counts: Sequence[int | None] = [None] if devices is None else parse_devices(devices)
+    problems = [load_problem(file, count) for count in counts]
+    if memory is None:
+        return problems
+    limit = _limit(memory)
+    return [replace(p, graph=with_memory(p.graph, limit)) for p in problems]
+
+
+def _limit(text: str) -> int | None:
+    """Read --memory."""
+    if text == "none":
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise typer.BadParameter(
+            f"expected an integer >= 0 or none, got {text!r}", param_hint="--memory"
+        )
+    return int(text)
 
 
 def _plot(rows: Sequence[Row], path: Path) -> int:
@@ -170,7 +207,9 @@ def _show(
         title=title,
         least=(
             "seconds",
-            "utilisation",
+            "idle/work",
+            "idle/period",
+            "makespan",
             "peak memory",
             "staleness",
             "communication",

@@ -8,7 +8,12 @@ from typing import Annotated
 
 import typer
 
-from lpsched.cli.comparing import cases_of, code_of_rows, compare_problems
+from lpsched.cli.comparing import (
+    BaselineOption,
+    cases_of,
+    code_of_rows,
+    compare_problems,
+)
 from lpsched.cli.exits import ExitCode
 from lpsched.cli.options import (
     DevicesOption,
@@ -56,9 +61,7 @@ def command(
         str | None,
         typer.Option("--methods", help="Comma list, as `compare` takes it."),
     ] = None,
-    baseline: Annotated[
-        str, typer.Option("--baseline", help="The method that speed-ups refer to.")
-    ] = "pipedream",
+    baseline: BaselineOption = None,
     objective: Annotated[
         str, typer.Option("--objective", help="What `optimal` minimises, in order.")
     ] = "period",
@@ -113,7 +116,7 @@ def command(
     raise typer.Exit(ExitCode.INTERRUPTED if interrupted else code_of_rows(rows))
 
 
-def _cases_of_schedules(files: Sequence[str], baseline: str) -> list[Case]:
+def _cases_of_schedules(files: Sequence[str], baseline: str | None) -> list[Case]:
     """One case a graph; schedules go by their methods, or by their files' names."""
     graphs: dict[str, Graph] = {}
     named: dict[str, list[tuple[str, Schedule]]] = {}
