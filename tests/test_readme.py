@@ -50,6 +50,6 @@ def test_the_comparison_shown_is_what_compare_prints(
     assert main(["compare", "vgg16", "--devices", "8"]) == 0
     printed = capsys.readouterr().out
     periods = re.findall(r"[\d,]{10,}", shown)
-    assert len(periods) == 6
+    assert len(periods) == 8
     for period in periods:
         assert period in printed

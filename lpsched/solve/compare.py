@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from lpsched.analysis.bounds import period_bound
+from lpsched.analysis.freedom import has_free_delays
 from lpsched.analysis.metrics import bubble_to_work, measure
 from lpsched.analysis.pipeline import pipeline_of
 from lpsched.core.graph import Graph
@@ -43,6 +44,9 @@ __all__ = [
     "usual",
 ]
 
+#: A method of a row for the baseline's period and one for LayerPipe's.
+THRIFTY = "least-communication"
+
 #: Methods compared unless told otherwise; ``optimal`` is the solver.
 DEFAULT_METHODS = (
     "sequential",
@@ -51,6 +55,7 @@ DEFAULT_METHODS = (
     "layerpipe-inter",
     "list",
     "optimal",
+    THRIFTY,
 )
 
 #: The same for synchronous pipelines on fixed stages.
@@ -144,7 +149,7 @@ class Comparison(list[Row], Shown):
 
 def method_names() -> tuple[str, ...]:
     """Every method that `compare` knows."""
-    return (*METHODS, "optimal")
+    return (*METHODS, "optimal", THRIFTY)
 
 
 def compare(
@@ -161,12 +166,13 @@ def compare(
     Parameters
     ----------
     methods : sequence of str, optional
-        Names of `METHODS`, and ``optimal`` for the solver; by default the `usual` ones
-        as far as they apply.
+        Names of `METHODS`, ``optimal`` for the solver, and ``least-communication``
+        for the least communication at the baseline's period and at LayerPipe's,
+        where delays are free; by default the `usual` ones as far as they apply.
     baseline : str, optional
         The method that speed-ups refer to; run for that even if not listed.
     params : SolveParams, optional
-        For ``optimal``.
+        For ``optimal`` and ``least-communication``.
 
     Raises
     ------
@@ -179,14 +185,19 @@ def compare(
     chosen = names if methods is None else methods
     baseline = baseline or base_name
     faults = [*_faults("methods", chosen), *_faults("baseline", [baseline])]
+    if baseline == THRIFTY:
+        faults.append(Fault("baseline", f"{THRIFTY} is no single schedule"))
     if faults:
         raise InstanceError(faults)
     params = params or SolveParams()
-    rows = [
-        _row(graph, name, params, report, interrupt)
-        for name in chosen
-        if interrupt is None or not interrupt.is_set()
-    ]
+    rows: list[Row] = []
+    for name in chosen:
+        if interrupt is not None and interrupt.is_set():
+            break
+        if name == THRIFTY:
+            rows += _thrifty(graph, baseline, params, report, interrupt)
+        else:
+            rows.append(_row(graph, name, params, report, interrupt))
     if methods is None:
         rows = [row for row in rows if row.status != "none"]
     base = next((row for row in rows if row.method == baseline), None)
@@ -262,16 +273,10 @@ def _row(
     except (UnsupportedError, NoScheduleError) as error:
         seconds = time.perf_counter() - started
         need = _need(graph, name) if isinstance(error, NoScheduleError) else None
-        return Row(
-            method=name,
-            devices=len(graph.devices),
-            status="none" if need is None else OVER_MEMORY,
-            verified=False,
-            seconds=seconds,
-            graph=graph,
-            objective={} if need is None else {"peak_memory": need},
-            reason=str(error) if need is None else f"it needs a memory of {need}",
-        )
+        if need is None:
+            return _no_row(graph, name, str(error), seconds)
+        row = _no_row(graph, name, f"it needs a memory of {need}", seconds)
+        return replace(row, status=OVER_MEMORY, objective={"peak_memory": need})
     seconds = time.perf_counter() - started
     return _checked_row(graph, name, "heuristic", schedule, seconds)
 
@@ -286,6 +291,46 @@ def _need(graph: Graph, name: str) -> int | None:
     except (UnsupportedError, NoScheduleError):
         return None
     return measure(free, schedule).peak_memory
+
+
+def _no_row(graph: Graph, name: str, reason: str, seconds: float = 0.0) -> Row:
+    return Row(
+        method=name,
+        devices=len(graph.devices),
+        status="none",
+        verified=False,
+        seconds=seconds,
+        graph=graph,
+        reason=reason,
+    )
+
+
+def _thrifty(
+    graph: Graph,
+    baseline: str,
+    params: SolveParams,
+    report: Report | None,
+    interrupt: threading.Event | None,
+) -> Iterator[Row]:
+    """Least communication at the baseline's period and at LayerPipe's."""
+    if not has_free_delays(graph):
+        reason = "delays are not free: placement does not decide alone"
+        yield _no_row(graph, THRIFTY, reason)
+        return
+    for name in dict.fromkeys((baseline, "layerpipe")):
+        method = f"{THRIFTY}@{name}"
+        given = _row(graph, name, params, report, interrupt)
+        if given.schedule is None:
+            yield _no_row(graph, method, given.reason or f"{name} has no schedule")
+            continue
+        capped = replace(
+            params,
+            objective=("communication",),
+            max_period=given.schedule.period,
+            hint=given.schedule,
+        )
+        row = _optimal(graph, capped, report, interrupt)
+        yield replace(row, method=method)
 
 
 def _optimal(
@@ -337,7 +382,10 @@ def _checked_row(
 
 def _finish(graph: Graph, rows: Sequence[Row], base: Row | None) -> Iterator[Row]:
     """Give every row the best bound of the period and its speed-up."""
-    found = [row.bound["period"] for row in rows if "period" in row.bound]
+    # A bound of the period holds for all unless another objective was settled before.
+    found = [
+        row.bound["period"] for row in rows if next(iter(row.bound), "") == "period"
+    ]
     best = max([period_bound(graph).value, *found])
     base_period = base.objective.get("period") if base else None
     for row in rows:

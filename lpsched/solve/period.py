@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lpsched.analysis.freedom import has_free_delays
 from lpsched.analysis.timing import complete
 from lpsched.core.graph import DeviceId, OpId
 from lpsched.core.result import Status
-from lpsched.formulations.api import Limits
+from lpsched.formulations.api import Limits, Outcome
 from lpsched.solve.backends import exhaustion, is_placement, probe
 from lpsched.solve.horizon import period_horizon
 from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import Search
 
-__all__ = ["settle_period"]
+__all__ = ["settle_period", "walk_down"]
 
 
 def settle_period(search: Search, *, seconds: float) -> bool:
@@ -35,7 +37,11 @@ def settle_period(search: Search, *, seconds: float) -> bool:
     if search.proved("period") or search.period_searched:
         return True
     if search.best is not None and is_placement(search.graph, caps):
-        _walk_down(search, seconds)
+        refusal = walk_down(search, caps, seconds=seconds)
+        if refusal is not None:
+            least = search.best.period
+            proof = exhaustion(refusal, least, refuted=least - 1)
+            search.raise_bound("period", least, proof)
         return True
     return _probe_upwards(search, seconds)
 
@@ -83,29 +89,36 @@ def _placement(search: Search) -> dict[OpId, DeviceId] | None:
     }
 
 
-def _walk_down(search: Search, seconds: float) -> None:
+def walk_down(
+    search: Search, caps: Mapping[str, int], *, seconds: float, steps: int | None = None
+) -> Outcome | None:
     """Ask for a shorter schedule until there is none: each answer is a jump.
 
-    A placement found is as short as its busiest device, and the last refusal proves
-    all shorter ones impossible (feasibility is monotone in T).
+    For placements (`is_placement`): one found is as short as its busiest device, and
+    the last refusal proves all shorter ones impossible (feasibility is monotone in T).
+
+    Returns
+    -------
+    Outcome or None
+        The refusal of the period before that of the best schedule; None without one.
     """
     end = max(0.0, search.remaining - seconds)
-    while search.best is not None and not search.proved("period"):
+    low = max(1, search.bounds.get("period", 1))
+    while search.best is not None and search.best.period > low and steps != 0:
         if search.stopped or search.remaining <= end:
-            return
-        period = search.best.period
+            break
+        period = search.best.period - 1
         outcome = probe(
             search,
-            period - 1,
+            period,
             seconds=search.remaining - end,
-            at_most=search.settled_before("period"),
-            doing=f"trying period {period - 1}",
+            at_most=caps,
+            doing=f"trying period {period}",
         )
-        if outcome.status is Status.INFEASIBLE:
-            proof = exhaustion(outcome, period, refuted=period - 1)
-            search.raise_bound("period", period, proof)
         if outcome.schedule is None:
-            return
+            return outcome if outcome.status is Status.INFEASIBLE else None
+        steps = None if steps is None else steps - 1
+    return None
 
 
 def _probe_upwards(search: Search, seconds: float) -> bool:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from lpsched.analysis.bounds import objective_bounds
 from lpsched.core.result import Status
 from lpsched.formulations.api import Outcome
-from lpsched.solve.backends import exhaustion, probe
+from lpsched.solve.backends import exhaustion, is_placement, probe
 from lpsched.solve.horizon import period_horizon
-from lpsched.solve.period import settle_period
+from lpsched.solve.period import settle_period, walk_down
 from lpsched.solve.relax import has_memory_limit
 from lpsched.solve.search import Search
 
 __all__ = ["settle_all"]
 
-#: Seconds that a tie may take to be broken by the period, however fast the rest was.
-SHORTENING = 2.0
+#: Placements that are shortened one after the other where only the tie is at stake.
+MOST_STEPS = 8
 
 #: So many periods the makespan is minimised at one by one.
 MOST_PERIODS = 32
@@ -171,21 +171,20 @@ def _minimise(search: Search, objective: str, period: int, seconds: float) -> Ou
 
 
 def _shorten(search: Search) -> None:
-    """Among schedules that equal the best in every objective, find a shorter one.
-
-    Takes no longer than all before it, or a little more.
-    """
+    """Among schedules that equal the best in every objective, find a shorter one."""
     if search.best is None or search.cap is None:
         return
     caps = search.settled_before(None)
+    if is_placement(search.graph, caps):
+        walk_down(search, caps, seconds=search.remaining, steps=MOST_STEPS)
+        return
     low = max(1, search.bounds.get("period", 1))
-    end = search.remaining - max(SHORTENING, search.seconds)
-    while not search.stopped and low < search.best.period and search.remaining > end:
+    while not search.stopped and low < search.best.period:
         period = (low + search.best.period) // 2
         outcome = probe(
             search,
             period,
-            seconds=(search.remaining - max(0.0, end)) / 2,
+            seconds=search.remaining / 2,
             at_most=caps,
             doing=f"shortening to period {period}",
         )

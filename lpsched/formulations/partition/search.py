@@ -150,6 +150,8 @@ class Search:
     # -- the search ------------------------------------------------------------
     def run(self) -> Found:
         """Search until the best partition is proved, time is over, or nothing helps."""
+        if self.is_solved:
+            return self.found()
         if self.placed is None and self._overflows():
             self.lower = self.problem.most_cost + 1
             return self.found()
