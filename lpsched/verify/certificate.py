@@ -18,14 +18,14 @@ kind             objective          says
 ``average``      peak memory        what all devices keep, shared evenly
 ``trivial``      any                the period is positive, the rest not negative
 ``exhaustion``   any                a solver's word: cannot be checked here
-``pipeline``     period, makespan   a rule of synchronous pipelines: not checked
+``pipeline``     period, makespan   a rule of synchronous pipelines
 ===============  =================  ============================================
 
 A proof of any other kind is refused; one that lacks its certificate is not checked.
 
 A load bounds the makespan, too: the ops of one iteration on one device run in turn.
 The fields of each certificate stand at its function, in `walks`, `windows`,
-`loads` and `places`.
+`loads`, `places` and `pipelines`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from lpsched.verify.evidence import (
     is_whole,
 )
 from lpsched.verify.loads import assignment_bound, packing_bound, resource_bound
+from lpsched.verify.pipelines import pipeline_bound
 from lpsched.verify.places import (
     average_bound,
     confined_bound,
@@ -90,6 +91,8 @@ _BOUNDS: Mapping[tuple[str, str], Callable[[Graph, Certificate], int | None]] = 
     ("path", "makespan"): lambda graph, c: path_bound(graph, c, closed=False),
     ("window", "period"): lambda graph, c: window_bound(graph, c, closed=True),
     ("window", "makespan"): lambda graph, c: window_bound(graph, c, closed=False),
+    ("pipeline", "period"): lambda graph, c: pipeline_bound(graph, c, closed=True),
+    ("pipeline", "makespan"): lambda graph, c: pipeline_bound(graph, c, closed=False),
     ("loops", "staleness"): loops_bound,
     ("confined", "communication"): confined_bound,
     ("connected", "communication"): connected_bound,
@@ -99,7 +102,7 @@ _BOUNDS: Mapping[tuple[str, str], Callable[[Graph, Certificate], int | None]] = 
 _KINDS = {kind for kind, _ in _BOUNDS}
 
 #: Kinds that lpsched writes and that are not checked here.
-_UNCHECKED = {"exhaustion", "pipeline"}
+_UNCHECKED = {"exhaustion"}
 
 
 def check_proof(

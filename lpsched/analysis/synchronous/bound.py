@@ -62,18 +62,22 @@ def chain_bounds(chain: Chain) -> tuple[Bound, ...]:
     if count * len(rooms) ** 2 > _MOST_NODES:
         count = min(count, 2 * max(room.cap for room in rooms))
     paths = longest_paths(chain, rooms, count)
-    found = [_bound("path", path_bound(chain, paths), None)]
+    followed = {"microbatches": count} if count < chain.microbatches else {}
+    found = [_bound("path", path_bound(chain, paths), **followed)]
     for s in stages:
         values = {
             "work": chain.offset(s) + chain.load[s],
             "idle": idle_bound(chain, rooms, s, paths),
             "drain": drain_bound(chain, rooms, s),
         }
-        found += [_bound(rule, value, s) for rule, value in values.items()]
+        found += [
+            _bound(rule, value, stage=s, **(followed if rule == "idle" else {}))
+            for rule, value in values.items()
+        ]
     found.sort(key=lambda bound: -bound.value)
     least = ramp_bound(chain, rooms, found[0].value)
     if least > found[0].value:
-        found.insert(0, _bound("ramp", least, None))
+        found.insert(0, _bound("ramp", least, refused=least - 1))
     return tuple(found)
 
 
@@ -105,6 +109,5 @@ def pipeline_bounds(graph: Graph, objective: str = "period") -> tuple[Bound, ...
     return tuple(best.values())
 
 
-def _bound(rule: str, value: int, stage: int | None) -> Bound:
-    where = {} if stage is None else {"stage": stage}
+def _bound(rule: str, value: int, **where: int) -> Bound:
     return certified("period", "pipeline", value, {"rule": rule, **where})
