@@ -217,6 +217,15 @@ def test_the_command_line_reports_schedules_and_networks(tmp_path: Path) -> None
     assert {op["id"] for op in runs[0]["ops"]} == {op.id for op in graph.ops}
 
 
+def test_the_command_line_reports_a_front(tmp_path: Path) -> None:
+    output = tmp_path / "report.html"
+    argv = ["report", "tiny-mlp", "--devices", "2", "--methods", "optimal"]
+    argv += ["--pareto", "period,communication", "-o", str(output), "-q"]
+    assert main(argv) == 0
+    (front,) = data_of(output.read_text())["fronts"]
+    assert front["points"][0][2] is True
+
+
 def test_a_comparison_writes_the_same_page(tmp_path: Path) -> None:
     output = tmp_path / "report.html"
     argv = ["compare", "tiny-mlp", "--devices", "2..3", "--html", str(output), "-q"]

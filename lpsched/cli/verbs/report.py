@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,12 @@ from lpsched.cli.comparing import (
     compare_problems,
 )
 from lpsched.cli.exits import ExitCode
+from lpsched.cli.front import find_front
 from lpsched.cli.options import (
     DevicesOption,
     LimitOption,
     Manner,
+    ParetoOption,
     SeedOption,
     WorkersOption,
     parse_devices,
@@ -74,6 +77,7 @@ def command(
             " and epilogue.",
         ),
     ] = None,
+    pareto: ParetoOption = None,
     time_limit: LimitOption = 60.0,
     seed: SeedOption = 0,
     workers: WorkersOption = 1,
@@ -95,21 +99,23 @@ def command(
         if file not in schedules
         for count in counts
     ]
+    params = SolveParams(
+        objective=parse_list(objective),
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+    )
     interrupted = False
     if problems:
         found, interrupted = compare_problems(
-            problems,
-            methods=methods,
-            baseline=baseline,
-            params=SolveParams(
-                objective=parse_list(objective),
-                time_limit=time_limit,
-                seed=seed,
-                workers=workers,
-            ),
-            manner=manner,
+            problems, methods=methods, baseline=baseline, params=params, manner=manner
         )
         cases += cases_of(problems, found)
+    if pareto is not None and not interrupted:
+        cases = [
+            replace(case, front=find_front(case.graph, pareto, params, manner)[0])
+            for case in cases
+        ]
     save_text(output, render(cases, iterations=iterations))
     wrote(output, manner)
     rows = [row for case in cases for row in case.rows]
