@@ -28,9 +28,26 @@ WIDTH = 1000
 _PLAIN = [("", "left"), ("value", "right"), ("proved bound", "right"), ("", "left")]
 
 
-def bundle(thing: object) -> dict[str, Any]:
-    """Return what Jupyter calls a MIME bundle: plain text, and HTML with pictures."""
-    return {"text/plain": repr(thing), "text/html": html_of(thing)}
+def bundle(thing: Answer | Schedule | Graph | Comparison) -> dict[str, Any]:
+    """Return what Jupyter calls a MIME bundle: plain text, and HTML with pictures.
+
+    The text is a line: `repr` of a graph would fill pages.
+    """
+    return {"text/plain": line_of(thing), "text/html": html_of(thing)}
+
+
+def line_of(thing: Answer | Schedule | Graph | Comparison) -> str:
+    """Say in a line what a thing is."""
+    match thing:
+        case Answer(result=result, schedule=schedule):
+            period = "" if schedule is None else f", period {number(schedule.period)}"
+            return f"<Answer by {result.method}: {result.status}{period}>"
+        case Schedule(graph=name, period=period):
+            return f"<Schedule of {name}: period {number(period)}>"
+        case Graph(name=name, ops=ops, devices=devices):
+            return f"<Graph {name}: {len(ops)} ops, {len(devices)} devices>"
+        case _:
+            return repr(thing)
 
 
 @singledispatch

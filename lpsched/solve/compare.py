@@ -146,6 +146,9 @@ class Comparison(list[Row], Shown):
         super().__init__(rows)
         self.baseline = baseline
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(row.method for row in self)}>"
+
 
 def method_names() -> tuple[str, ...]:
     """Every method that `compare` knows."""
