@@ -18,7 +18,7 @@ from lpsched.solve import SolveParams, solve
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 OBJECTIVE = ("period", "communication", "staleness")
-SWITCHES = ("windows", "deduce", "loads", "symmetry", "hint")
+SWITCHES = ("windows", "deduce", "loads", "symmetry", "hint", "placements")
 
 #: Variants: all strengthenings, each one off, all off, and the second back end.
 VARIANTS: dict[str, Mapping[str, bool]] = {
@@ -90,8 +90,8 @@ def small(seconds: float) -> None:
 
 @family("chains8")
 def chains8(seconds: float) -> None:
-    """Three chains of eight layers at each largest delay 1 to 3."""
-    for most in (1, 2, 3):
+    """Three chains of eight layers at each largest delay 1 to 4."""
+    for most in (1, 2, 3, 4):
         graphs = [
             load_graph(INSTANCES / "chains8" / f"chain8-s{i}.json").with_delay_max(most)
             for i in range(3)

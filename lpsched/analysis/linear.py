@@ -80,6 +80,11 @@ class LinearProgram:
                 np.array(row.values, dtype=np.double),
             )
 
+    def free(self, rows: Sequence[int]) -> None:
+        """Lift the limits of some rows, by number in the order of adding."""
+        for row in rows:
+            self._solver.changeRowBounds(row, -highspy.kHighsInf, highspy.kHighsInf)
+
     def minimise(self) -> LinearSolution | None:
         """Solve; None if the program is infeasible.
 

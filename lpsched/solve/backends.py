@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 
 from lpsched.analysis.freedom import has_free_delays
@@ -11,6 +12,7 @@ from lpsched.core.graph import Graph
 from lpsched.core.result import Proof, Status, Stop
 from lpsched.errors import SolverError, UnsupportedError
 from lpsched.formulations.api import Backend, Limits, Outcome, Request
+from lpsched.solve.params import SolveParams
 from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import Search
 
@@ -20,9 +22,15 @@ RELAXED_SHARE = 0.4
 __all__ = ["exhaustion", "is_placement", "probe"]
 
 
+#: Share of an answer's time that may go to listing placements.
+LISTING_SHARE = 0.6
+
+
 def backend_of(name: str) -> Backend:
     """Return a back end by name; its solver is loaded only now."""
     module = import_module(f"lpsched.formulations.{name}")
+    if name == "placements":
+        return partial(module.solve_by_placements, timed_by=backend_of("cpsat"))
     backend: Backend = module.solve_at_period
     return backend
 
@@ -100,28 +108,39 @@ def _without_memory(
 
 
 def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcome:
-    limits = Limits(
-        seconds=max(0.05, min(seconds, search.remaining)),
-        seed=search.params.seed,
-        workers=search.params.workers,
-        options=search.params.options,
-    )
+    """Ask the back ends that serve, one after the other, until one settles it."""
+    end = max(0.0, search.remaining - seconds)
 
     def progress(incumbent: int | None, bound: int | None) -> None:
         if request.minimise:
             search.report_values(request.minimise, doing, incumbent, bound)
 
+    last: Outcome | None = None
     refusal = None
-    for used in _serving(search.params.backend, request):
+    for used in _serving(search.params, request):
+        left = max(0.05, search.remaining - end)
+        limits = Limits(
+            seconds=left * LISTING_SHARE if used == "placements" else left,
+            seed=search.params.seed,
+            workers=search.params.workers,
+            options=search.params.options,
+        )
         try:
             outcome = backend_of(used)(
-                request, limits, progress=progress, interrupt=search.interrupt
+                _continued(request, last),
+                limits,
+                progress=progress,
+                interrupt=search.interrupt,
             )
         except UnsupportedError as error:
             refusal = error
             continue
         search.searched(used)
-        return replace(outcome, solver=used)
+        last = _merged(replace(outcome, solver=used), last)
+        if outcome.stop is Stop.PROVED or search.stopped:
+            break
+    if last is not None:
+        return last
     if search.best is None and refusal is not None:
         raise refusal
     # What has been found stands; the result says why no more was.
@@ -129,13 +148,36 @@ def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcom
     return Outcome(status=Status.UNKNOWN, stop=Stop.METHOD, solver=search.found_by)
 
 
-def _serving(backend: str, request: Request) -> tuple[str, ...]:
+def _continued(request: Request, last: Outcome | None) -> Request:
+    """Go on from what the back end before could do."""
+    if last is None:
+        return request
+    lower = max(request.lower, last.bound or 0)
+    return replace(request, lower=lower, hint=last.schedule or request.hint)
+
+
+def _merged(outcome: Outcome, last: Outcome | None) -> Outcome:
+    """Name the back ends whose word a bound rests on; keep a schedule found before."""
+    if last is None:
+        return outcome
+    return replace(
+        outcome,
+        schedule=outcome.schedule or last.schedule,
+        solver=f"{last.solver}+{outcome.solver}",
+    )
+
+
+def _serving(params: SolveParams, request: Request) -> tuple[str, ...]:
     """Names of the back ends for a request, the one to ask first first."""
-    if backend != "auto":
-        return (backend,)
+    if params.backend != "auto":
+        return (params.backend,)
     asked = {*request.at_most, *filter(None, [request.minimise])}
-    is_for_partition = is_placement(request.graph, asked)
-    return ("partition", "cpsat") if is_for_partition else ("cpsat",)
+    if is_placement(request.graph, asked):
+        return ("partition", "cpsat")
+    if "communication" in asked and params.options.get("placements", True):
+        is_bound = not has_free_delays(without_memory_limits(request.graph))
+        return ("placements", "cpsat") if is_bound else ("cpsat",)
+    return ("cpsat",)
 
 
 def is_placement(graph: Graph, asked: Collection[str]) -> bool:

@@ -12,6 +12,7 @@ from oracle import figures
 from random_cases import random_graph, random_schedule
 
 from lpsched.analysis.at_period import at_period
+from lpsched.analysis.equal_devices import equal_devices
 from lpsched.analysis.windows import Refutation
 from lpsched.core.graph import Dependence, Graph, Link, Op, OpId
 from lpsched.core.result import Status
@@ -19,7 +20,6 @@ from lpsched.formulations.api import Limits, Request
 from lpsched.formulations.cpsat import solve_at_period
 from lpsched.formulations.cpsat.scope import Options, Scope, scope_of
 from lpsched.formulations.cpsat.symmetry import (
-    equal_devices,
     equal_ops,
     microbatch_copies,
     ordered_ops,
@@ -91,10 +91,10 @@ def test_equal_devices_are_those_that_nothing_tells_apart() -> None:
         [make_tensor("x", 1, "A", "B")],
         devices=4,
     )
-    assert equal_devices(at_period(graph, 9)) == [[0, 1, 2]]
+    assert equal_devices(at_period(graph, 9)) == [[0, 1, 2], [3]]
     d0, d1 = graph.device_ids[:2]
     linked = graph.replace(links={(d0, d1): Link(latency=5)})
-    assert equal_devices(at_period(linked, 9)) == []
+    assert equal_devices(at_period(linked, 9)) == [[0], [1], [2], [3]]
 
 
 def test_equal_links_within_a_class_keep_it() -> None:
@@ -110,7 +110,7 @@ def test_equal_links_within_a_class_keep_it() -> None:
         link=Link(latency=2),
         links=links,
     )
-    assert equal_devices(at_period(graph, 9)) == [[0, 1]]
+    assert equal_devices(at_period(graph, 9)) == [[0, 1], [2]]
 
 
 def test_equal_parts_are_found_and_unequal_ones_told_apart() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ortools.sat.python.cp_model import IntVar
 
+from lpsched.analysis.equal_devices import equal_devices
 from lpsched.core.schedule import Schedule
-from lpsched.formulations.cpsat.symmetry import equal_devices, ordered_ops
+from lpsched.formulations.cpsat.symmetry import ordered_ops
 from lpsched.formulations.cpsat.variables import Variables
 
 __all__ = ["hint_of", "stretched_starts"]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-import numpy as np
-
 from lpsched.analysis.at_period import AtPeriod
+from lpsched.analysis.equal_devices import equal_devices, swap_classes
 from lpsched.core.graph import OpId
 from lpsched.formulations.cpsat.scope import Scope
 from lpsched.formulations.cpsat.variables import Literal, Variables
 
 __all__ = [
     "add_symmetry",
-    "equal_devices",
     "equal_ops",
     "microbatch_copies",
     "ordered_ops",
@@ -138,28 +136,6 @@ def _is_from_outside(
     return isinstance(what, int) and any(role == "made" for role, _, _ in others)
 
 
-def equal_devices(at: AtPeriod) -> list[list[int]]:
-    """Classes of two or more devices any two of which can be swapped.
-
-    They have the same memory, allow the same ops with the same durations, and no
-    transfer tells them apart.
-    """
-    memory = [device.memory for device in at.graph.devices]
-    transfers = list({matrix.tobytes(): matrix for matrix in at.transfers}.values())
-
-    def can_swap(p: int, q: int) -> bool:
-        order = np.arange(at.num_devices + 1)
-        order[[p, q]] = q, p
-        return (
-            memory[p] == memory[q]
-            and bool((at.allowed[:, order] == at.allowed).all())
-            and bool((at.durations[:, order] == at.durations)[at.allowed].all())
-            and all((m[np.ix_(order, order)] == m).all() for m in transfers)
-        )
-
-    return _classes(range(at.num_devices), can_swap)
-
-
 def equal_ops(at: AtPeriod) -> list[list[int]]:
     """Classes of two or more ops any two of which can be swapped, such as equal parts.
 
@@ -184,7 +160,8 @@ def equal_ops(at: AtPeriod) -> list[list[int]]:
             == Counter(_sealed(fact, other) for fact in touched)
         )
 
-    return _classes(range(at.num_ops), can_swap)
+    classes = swap_classes(range(at.num_ops), can_swap)
+    return [group for group in classes if len(group) > 1]
 
 
 #: Something a graph says: what, and how often each op plays which role in it.
@@ -219,18 +196,3 @@ def _sealed(fact: _Fact, other: Mapping[int, int] | None = None) -> Hashable:
     names = other or {}
     renamed = {(role, names.get(op, op)): n for (role, op), n in roles.items()}
     return what, frozenset(renamed.items())
-
-
-def _classes(
-    members: Iterable[int], can_swap: Callable[[int, int], bool]
-) -> list[list[int]]:
-    """Group by swapping, an equivalence: (a c) = (a b)(b c)(a b)."""
-    classes: list[list[int]] = []
-    for member in members:
-        for group in classes:
-            if can_swap(group[0], member):
-                group.append(member)
-                break
-        else:
-            classes.append([member])
-    return [group for group in classes if len(group) > 1]

@@ -1,0 +1,225 @@
+"""Least communication, and what comes after it, placement by placement."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lpsched.analysis.at_period import Ints
+from lpsched.analysis.metrics import measure
+from lpsched.analysis.stretching import stretched
+from lpsched.analysis.windows import Refutation
+from lpsched.core.result import Status, Stop
+from lpsched.core.schedule import Schedule
+from lpsched.errors import UnsupportedError
+from lpsched.formulations.api import Backend, Limits, Outcome, Progress, Request
+from lpsched.formulations.deadline import Deadline
+from lpsched.formulations.placements.listing import Listing, listing_of
+from lpsched.formulations.placements.problem import Problem, problem_of
+from lpsched.verify import verify
+
+__all__ = ["solve_by_placements"]
+
+
+def solve_by_placements(
+    request: Request,
+    limits: Limits,
+    *,
+    timed_by: Backend,
+    progress: Progress | None = None,
+    interrupt: threading.Event | None = None,
+) -> Outcome:
+    """Minimise communication, or anything else under a cap on it.
+
+    Every placement of little communication is listed (`Listing`), by rising limits;
+    the first that another back end gives times is the best. With a cap on
+    communication, every placement within it is timed as well as can be.
+
+    Parameters
+    ----------
+    timed_by : Backend
+        Gives times to a placement, or proves that there are none.
+
+    Raises
+    ------
+    UnsupportedError
+        Communication is neither minimised nor capped, or too many sets of ops fit on a
+        device.
+    """
+    if "communication" not in (request.minimise, *request.at_most):
+        raise UnsupportedError("placements are listed by communication; cap it")
+    deadline = Deadline(limits.seconds, interrupt)
+    problem = problem_of(request)
+    if isinstance(problem, Refutation):
+        stats = {"refuted": problem.reason, "ops": list(problem.ops)}
+        return Outcome(
+            status=Status.INFEASIBLE,
+            stop=Stop.PROVED,
+            seconds=deadline.elapsed,
+            stats=stats,
+        )
+    search = _Search(
+        problem=problem,
+        limits=limits,
+        deadline=deadline,
+        timed_by=timed_by,
+        progress=progress,
+        interrupt=interrupt,
+    )
+    listing = listing_of(problem, deadline)
+    if listing is None:
+        return search.ended(Status.UNKNOWN, bound=request.lower)
+    if request.minimise == "communication":
+        return search.least_communication(listing)
+    return search.best_within_cap(listing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """What the steps of one search share."""
+
+    problem: Problem
+    limits: Limits
+    deadline: Deadline
+    timed_by: Backend
+    progress: Progress | None
+    interrupt: threading.Event | None
+    stats: dict[str, Any] = field(default_factory=lambda: {"placements": 0})
+
+    def least_communication(self, listing: Listing) -> Outcome:
+        """Time placements by rising communication; the first that can be is best."""
+        gcd, request = self.problem.gcd, self.problem.request
+        known = self._known()
+        most = self._most(known)
+        refuted = -(-request.lower // gcd) - 1
+        limit = 0
+        while max(refuted + 1, listing.bound) <= most:
+            bound = max(refuted + 1, listing.bound)
+            self._report(known, bound * gcd)
+            limit = min(most, max(limit, bound))
+            listed = listing.up_to(limit)
+            if listed is None:
+                bound = min(most + 1, max(bound, listing.bound))
+                return self.ended(Status.UNKNOWN, known, bound=bound * gcd)
+            for cost, homes in listed:
+                outcome = self._timed(homes) if refuted < cost <= most else None
+                if outcome is None or outcome.status is Status.INFEASIBLE:
+                    continue
+                found = outcome.schedule
+                status = Status.UNKNOWN if found is None else Status.OPTIMAL
+                return self.ended(status, found or known, bound=cost * gcd)
+            refuted = limit
+            limit = listing.next_limit(limit, most)
+        if known is None:
+            return self.ended(Status.INFEASIBLE)
+        return self.ended(Status.OPTIMAL, known, bound=(most + 1) * gcd)
+
+    def best_within_cap(self, listing: Listing) -> Outcome:
+        """Time every placement within the cap on communication as well as can be."""
+        request, name = self.problem.request, self.problem.request.minimise
+        best = self._known()
+        if best is not None and name is None:
+            return self.ended(Status.OPTIMAL, best)
+        listed = listing.up_to(self._most(None))
+        if listed is None:
+            return self.ended(Status.UNKNOWN, best, bound=request.lower)
+        open_bounds: list[int] = []
+        for _, homes in listed:
+            value = None if best is None else self._figure(best)
+            self._report(best, request.lower)
+            if value is not None and value <= request.lower:
+                break
+            outcome = self._timed(homes, below=value)
+            if outcome.status in (Status.UNKNOWN, Status.FEASIBLE):
+                open_bounds.append(outcome.bound or request.lower)
+            best = outcome.schedule or best
+            if best is not None and name is None:
+                return self.ended(Status.OPTIMAL, best)
+        if best is None:
+            status = Status.UNKNOWN if open_bounds else Status.INFEASIBLE
+            return self.ended(status, bound=min(open_bounds, default=None))
+        value = self._figure(best)
+        bound = min([value, *open_bounds])
+        status = Status.OPTIMAL if bound == value else Status.UNKNOWN
+        return self.ended(status, best, bound=bound)
+
+    def _most(self, known: Schedule | None) -> int:
+        """Greatest communication of interest: caps kept, better than what is known."""
+        gcd, request = self.problem.gcd, self.problem.request
+        most = self.problem.worst
+        if "communication" in request.at_most:
+            most = min(most, request.at_most["communication"] // gcd)
+        if known is not None:
+            most = min(most, self._figure(known) // gcd - 1)
+        return most
+
+    def _timed(self, homes: Ints, *, below: int | None = None) -> Outcome:
+        """Ask the other back end for times of a placement, better than what is known.
+
+        Parameters
+        ----------
+        below : int or None
+            What is minimised must come out less than this.
+        """
+        request = self.problem.request
+        name = request.minimise if request.minimise != "communication" else None
+        caps = {k: v for k, v in request.at_most.items() if k != "communication"}
+        if name is not None and below is not None:
+            caps[name] = min(below - 1, caps.get(name, below))
+        asked = replace(
+            request,
+            minimise=name,
+            at_most=caps,
+            lower=0 if name is None else request.lower,
+            placement=self.problem.placement(homes),
+            hint=None,
+        )
+        self.stats["placements"] += 1
+        limits = replace(self.limits, seconds=self.deadline.left)
+        return self.timed_by(asked, limits, interrupt=self.interrupt)
+
+    def _known(self) -> Schedule | None:
+        """Return the hint at this period, if it is a schedule and within all caps."""
+        request = self.problem.request
+        hint, graph = request.hint, request.graph
+        if hint is None or hint.period > request.period:
+            return None
+        known = replace(stretched(graph, hint, request.period), result=None)
+        if verify(graph, known) or any(
+            known.ops[op].device != device for op, device in request.placement.items()
+        ):
+            return None
+        figures = measure(graph, known).figures()
+        if any(int(figures[name]) > cap for name, cap in request.at_most.items()):
+            return None
+        return known
+
+    def _figure(self, schedule: Schedule) -> int:
+        """Measure what is minimised."""
+        figures = measure(self.problem.request.graph, schedule).figures()
+        return int(figures[self.problem.request.minimise or "period"])
+
+    def _report(self, known: Schedule | None, bound: int) -> None:
+        if self.progress is not None and self.problem.request.minimise is not None:
+            self.progress(None if known is None else self._figure(known), bound)
+
+    def ended(
+        self,
+        status: Status,
+        schedule: Schedule | None = None,
+        *,
+        bound: int | None = None,
+    ) -> Outcome:
+        """Answer; what is known without being proved is ``feasible``."""
+        proved = status in (Status.OPTIMAL, Status.INFEASIBLE)
+        if status is Status.UNKNOWN and schedule is not None:
+            status = Status.FEASIBLE
+        return Outcome(
+            status=status,
+            stop=Stop.PROVED if proved else self.deadline.stop,
+            schedule=schedule,
+            bound=bound,
+            seconds=self.deadline.elapsed,
+            stats=self.stats,
+        )

@@ -1,0 +1,53 @@
+"""`auto` lists placements where delays bind and communication is asked."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from factories import training_chain
+
+from lpsched.core.graph import Device, Graph, Link
+from lpsched.core.result import Status
+from lpsched.solve import SolveParams, solve
+
+
+def slow_links(seed: int, layers: int = 3) -> Graph:
+    link = Link(latency=2, units_per_tick=4)
+    return training_chain(
+        layers, devices=2, delay_max=2 + seed % 2, link=link, rng=Random(seed)
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_auto_and_the_compact_model_prove_the_same(seed: int) -> None:
+    graph = slow_links(seed)
+    mine = solve(graph).result
+    other = solve(graph, SolveParams(options={"placements": False})).result
+    assert mine.status is other.status is Status.OPTIMAL
+    for name in SolveParams().objective:
+        assert mine.objective[name] == other.objective[name] == mine.bound[name]
+    assert "placements" in mine.method
+    assert "placements" not in other.method
+
+
+def test_a_proof_names_the_back_end_that_searched() -> None:
+    result = solve(slow_links(1, layers=4)).result
+    proof = result.proof["communication"]
+    assert proof.kind == "exhaustion"
+    assert proof.certificate == {"solver": "placements"}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_memory_limits_are_kept(seed: int) -> None:
+    """Limited to a unit less than what the best schedule without a limit holds."""
+    graph = slow_links(seed)
+    free = solve(graph).result
+    limit = int(free.objective["peak_memory"]) - 1
+    devices = tuple(Device(id=device.id, memory=limit) for device in graph.devices)
+    tight = graph.replace(devices=devices)
+    mine = solve(tight).result
+    other = solve(tight, SolveParams(options={"placements": False})).result
+    assert mine.status is other.status is Status.OPTIMAL
+    assert mine.bound == other.bound
+    assert int(mine.objective["peak_memory"]) <= limit
