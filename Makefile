@@ -12,6 +12,7 @@ RUN := $(BIN)/python
 STAMP := $(VENV)/.ready
 NOTEBOOK_STAMP := $(VENV)/.ready-for-notebooks
 BROWSER_STAMP := $(VENV)/.ready-for-the-browser
+TORCH_STAMP := $(VENV)/.ready-for-torch
 PIP := $(RUN) -m pip --quiet --no-input --disable-pip-version-check
 
 # The environment is trusted while its Python runs and finds this very checkout: not
@@ -24,8 +25,8 @@ BARE_VENV = { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	$(PYTHON) -m pip --python $(RUN) --quiet --no-input install pip; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser notebooks bench instances fuzz lint format wheel
-.PHONY: clean rebuild
+.PHONY: help demo test test-browser test-torch notebooks bench instances fuzz lint
+.PHONY: format wheel clean rebuild
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -40,7 +41,10 @@ test: $(STAMP)  ## run all tests
 test-browser: $(BROWSER_STAMP)  ## try the report in headless Chromium
 	$(RUN) -m pytest -q -m browser tests/report
 
-notebooks: $(NOTEBOOK_STAMP)  ## run all notebooks
+test-torch: $(TORCH_STAMP)  ## run the tests that need PyTorch
+	$(RUN) -m pytest -q tests/with_torch
+
+notebooks: $(NOTEBOOK_STAMP) $(TORCH_STAMP)  ## run all notebooks
 	$(RUN) -m pytest -q --nbmake --nbmake-timeout=600 notebooks
 
 bench: $(STAMP)  ## measure: proved, times, gaps, and what each part is worth
@@ -85,6 +89,10 @@ $(NOTEBOOK_STAMP): $(STAMP)
 
 $(BROWSER_STAMP): $(STAMP)
 	@$(PIP) install --editable '.[dev,browser]'
+	@touch $@
+
+$(TORCH_STAMP): $(STAMP)
+	@$(PIP) install torch==2.13.0
 	@touch $@
 
 rebuild:

@@ -12,6 +12,7 @@ __all__ = [
     "LpschedError",
     "MissingExtraError",
     "NoScheduleError",
+    "RunError",
     "SolverError",
     "SolverUnavailableError",
     "UnsupportedError",
@@ -127,6 +128,10 @@ class SolverError(LpschedError):
 
 class NoScheduleError(LpschedError):
     """A schedule was demanded and there is none."""
+
+
+class RunError(LpschedError):
+    """A schedule was run and a rank failed; names the rank and what it said."""
 
 
 class VerificationError(LpschedError):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import accumulate
+from typing import Any
 
 from lpsched.analysis.metrics import copies
 from lpsched.core.graph import DeviceId, Edge, Graph, Op, OpId, TensorId
@@ -57,8 +59,8 @@ def _refuse(events: int) -> None:
     raise UnsupportedError(f"{text}: fewer iterations would do")
 
 
-def _tick(graph: Graph) -> int:
-    return tick_ns(graph.time_unit) or _TICK_NS
+def _tick(graph: Graph) -> Fraction:
+    return Fraction(tick_ns(graph.time_unit) or _TICK_NS)
 
 
 def default_iterations(graph: Graph, schedule: Schedule) -> int:
@@ -74,28 +76,41 @@ def add_schedule(
     schedule: Schedule,
     *,
     iterations: int | None = None,
+    tick: Fraction | None = None,
 ) -> None:
-    """Add a schedule as a process: devices, links, flows and memory."""
+    """Add a schedule as a process: devices, links, flows and memory.
+
+    Parameters
+    ----------
+    tick : Fraction, optional
+        Nanoseconds of a tick, if the graph's unit is not to say it.
+    """
     count = iterations or default_iterations(graph, schedule)
     if count * (len(graph.ops) + 3 * len(graph.edges)) > 4 * MAX_EVENTS:
         _refuse(count * (len(graph.ops) + len(graph.edges)))
     unit = f"period {schedule.period:,} {graph.time_unit}"
     pid = trace.process(f"{name}: {graph.name}, {unit}")
-    _Writer(trace, pid, graph, schedule, count).write()
+    _Writer(trace, pid, graph, schedule, count, tick or _tick(graph)).write()
 
 
 class _Writer:
     """Adds one schedule, unrolled over iterations 0 to count - 1."""
 
     def __init__(
-        self, trace: Trace, pid: int, graph: Graph, schedule: Schedule, count: int
+        self,
+        trace: Trace,
+        pid: int,
+        graph: Graph,
+        schedule: Schedule,
+        count: int,
+        tick: Fraction,
     ) -> None:
         self._trace = trace
         self._pid = pid
         self._graph = graph
         self._schedule = schedule
         self._iterations = range(count)
-        self._tick = _tick(graph)
+        self._tick = tick
         self._first = min((p.start for p in schedule.ops.values()), default=0)
         self._copies = copies(graph, schedule)
         #: Track and slice of each run of an op, and of each transfer to a device.
@@ -114,10 +129,24 @@ class _Writer:
     def _device(self, op: OpId) -> DeviceId | None:
         return self._schedule.ops[op].device
 
-    def _begin(self, start: int, iteration: int) -> int:
+    def _ns(self, time: int, iteration: int = 0) -> int:
         """Nanoseconds, from the first start, of what comes again each iteration."""
-        ticks = start + iteration * self._schedule.period - self._first
-        return ticks * self._tick
+        ticks = time + iteration * self._schedule.period - self._first
+        return int(ticks * self._tick)
+
+    def _slice(
+        self, name: str, kind: str, times: range, details: dict[str, Any]
+    ) -> Slice:
+        """Build a slice of an iteration; whole nanoseconds keep neighbours apart."""
+        start = self._ns(times.start, details["iteration"])
+        end = self._ns(times.stop, details["iteration"])
+        return Slice(
+            name=name,
+            kind=kind,
+            start=start,
+            length=end - start,
+            details={key: value for key, value in details.items() if value is not None},
+        )
 
     # -- devices ---------------------------------------------------------------
     def _add_ops(self) -> None:
@@ -146,13 +175,8 @@ class _Writer:
             "lap": self._schedule.lap(op.id),
             "ticks": ticks,
         }
-        return Slice(
-            name=op.id,
-            kind=op.kind,
-            start=self._begin(self._schedule.ops[op.id].start, iteration),
-            length=ticks * self._tick,
-            details={key: value for key, value in details.items() if value is not None},
-        )
+        start = self._schedule.ops[op.id].start
+        return self._slice(op.id, op.kind, range(start, start + ticks), details)
 
     # -- links -----------------------------------------------------------------
     def _add_links(self) -> None:
@@ -163,13 +187,9 @@ class _Writer:
             src = self._device(tensor.producer)
             ticks = self._graph.transfer_ticks(tensor, src, device)
             for n in self._iterations if ticks else ():
-                piece = Slice(
-                    name=tensor.id,
-                    kind="transfer",
-                    start=self._begin(birth, n),
-                    length=ticks * self._tick,
-                    details={"iteration": n, "units": tensor.size},
-                )
+                details = {"iteration": n, "units": tensor.size}
+                times = range(birth, birth + ticks)
+                piece = self._slice(tensor.id, "transfer", times, details)
                 by_link[f"{src} → {device}"][piece] = (tensor.id, device, n)
         for link, pieces in sorted(by_link.items()):
             for i, lane in enumerate(lanes(list(pieces))):
@@ -198,7 +218,7 @@ class _Writer:
     def _add_memory(self, device: DeviceId) -> None:
         levels = memory_levels(self._graph, self._schedule, device, self._iterations)
         name, unit = f"memory of {device}", self._graph.size_unit
-        scaled = [(self._begin(tick, 0), level) for tick, level in levels]
+        scaled = [(self._ns(tick), level) for tick, level in levels]
         self._trace.counter(self._pid, name, unit, scaled)
 
 

@@ -119,6 +119,40 @@ def test_traces_are_written_of_one_schedule_and_of_a_comparison(folder: Path) ->
     ]
 
 
+def test_without_pytorch_its_verbs_say_how_to_get_it(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    for argv in (
+        ["profile", "model:build", "-o", "net.json"],
+        ["run", "s.json", "--model", "model:build", "--trace", "net.json"],
+    ):
+        assert main(argv) == 2
+        assert "pip install 'lpsched[torch]'" in capsys.readouterr().err
+        assert not (folder / "net.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--model", "a:b", "--stand-in"], "expected a model, or --stand-in"),
+        ([], "expected a model, or --stand-in"),
+        (["--stand-in", "--stages", "1,2"], "expected numbers such as 2,3,2"),
+        (["--model", "a:b", "--stages", "1,x"], "expected numbers such as 2,3,2"),
+        (["--stand-in", "--tick", "MAC"], "expected a time such as 'ms'"),
+        (["--stand-in", "--iterations", "1"], "--iterations"),
+    ],
+)
+def test_a_run_that_makes_no_sense_is_refused(
+    argv: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert folder == Path.cwd()
+    assert main(["run", "s.json", *argv]) == 2
+    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

@@ -15,7 +15,9 @@ from lpsched.cli.verbs import (
     export,
     import_,
     plot,
+    profile,
     report,
+    run,
     schema,
     solve,
     verify,
@@ -38,6 +40,8 @@ def register(app: typer.Typer) -> None:
         report,
         export,
         import_,
+        profile,
+        run,
         bench,
         schema,
     ):
