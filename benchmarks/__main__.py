@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import dataflow, pipelines, solvers  # noqa: F401 - they register
+from benchmarks import dataflow, pipelines, placement, solvers  # noqa: F401 - they register
 from benchmarks.registry import FAMILIES
 
 

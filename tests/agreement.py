@@ -1,4 +1,4 @@
-"""Two exact back ends on one random graph: the same answer, or a report of the quarrel.
+"""The exact back ends on one random graph: the same answer, or a report of the quarrel.
 
 Used by the suite at a small size and by `make fuzz` for as long as one likes:
 ``python tests/agreement.py --seconds 3600 --first 0``.
@@ -15,15 +15,17 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from placement_problems import random_placement_graph
 from random_cases import random_case
 
+from lpsched.analysis.freedom import has_free_delays
 from lpsched.core.graph import Device, Graph
 from lpsched.core.io import save_graph
 from lpsched.core.result import Status
 from lpsched.errors import LpschedError
 from lpsched.solve import SolveParams, solve
 
-__all__ = ["Verdict", "compare_backends", "random_problem"]
+__all__ = ["Verdict", "compare_backends", "random_placement", "random_problem"]
 
 ORDERS = (
     ("period", "communication", "staleness", "peak_memory", "makespan"),
@@ -32,6 +34,8 @@ ORDERS = (
     ("period", "makespan"),
     ("staleness", "period"),
 )
+#: Where delays are free `partition` settles these alone.
+PLACEMENT_ORDERS = (("period", "communication"), ("communication", "period"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +70,30 @@ def random_problem(seed: int, *, max_ops: int = 5) -> tuple[Graph, tuple[str, ..
     return graph, ORDERS[seed % len(ORDERS)]
 
 
+def random_placement(seed: int) -> tuple[Graph, tuple[str, ...]]:
+    """A random graph of free delays; every third one with memory limits as well."""
+    rng = Random(seed)
+    graph = random_placement_graph(rng)
+    if seed % 3 == 0:
+        total = sum(t.size for t in graph.tensors)
+        devices = tuple(
+            Device(id=d.id, memory=rng.randint(0, 3 * total + 1)) for d in graph.devices
+        )
+        graph = graph.replace(devices=devices)
+    return graph, PLACEMENT_ORDERS[seed % 2]
+
+
 def compare_backends(
     graph: Graph, objective: tuple[str, ...], *, seconds: float = 20.0
 ) -> Verdict:
-    """Solve with `auto`, `cpsat` and `ilp`; statuses and values must be equal."""
+    """Solve with all back ends that apply; statuses and values must be equal."""
     params = SolveParams(objective=objective, time_limit=seconds)
     found: dict[str, object] = {}
     settled = True
-    for backend in ("auto", "cpsat", "ilp"):
+    backends = ["auto", "cpsat", "ilp"]
+    if has_free_delays(graph) and objective in PLACEMENT_ORDERS:
+        backends.append("partition")
+    for backend in backends:
         try:
             result = solve(graph, replace(params, backend=backend)).result
         except LpschedError as error:
@@ -97,7 +117,11 @@ def main() -> int:
     end = time.monotonic() + options.seconds
     seed, open_, quarrels, infeasible = options.first, 0, 0, 0
     while time.monotonic() < end:
-        graph, objective = random_problem(seed, max_ops=options.max_ops)
+        graph, objective = (
+            random_placement(seed)
+            if seed % 4 == 3
+            else random_problem(seed, max_ops=options.max_ops)
+        )
         verdict = compare_backends(graph, objective)
         open_ += not verdict.settled
         infeasible += "infeasible" in str(verdict.values)
