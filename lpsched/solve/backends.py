@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 
 from lpsched.analysis.freedom import has_free_delays
-from lpsched.core.graph import Graph
+from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.result import Proof, Status, Stop
 from lpsched.errors import SolverError, UnsupportedError
 from lpsched.formulations.api import Backend, Limits, Outcome, Request
@@ -44,6 +44,7 @@ def probe(
     at_most: Mapping[str, int] | None = None,
     doing: str,
     feasible: bool = False,
+    placement: Mapping[OpId, DeviceId] | None = None,
 ) -> Outcome:
     """Ask the back end for a schedule of exactly `period`; offer what comes back.
 
@@ -51,6 +52,8 @@ def probe(
     ----------
     feasible : bool
         A verified schedule shows that one exists; "infeasible" is then an error.
+    placement : mapping of OpId to DeviceId, optional
+        Devices to keep; the outcome then speaks of these alone.
 
     Raises
     ------
@@ -63,6 +66,7 @@ def probe(
         minimise=minimise,
         at_most=dict(at_most or {}),
         lower=search.bounds.get(minimise, 0) if minimise else 0,
+        placement=placement or {},
         hint=search.best or search.params.hint,
     )
     search.report(minimise or "period", doing)
@@ -99,7 +103,7 @@ def _without_memory(
     outcome = _ask(search, relaxed, seconds * RELAXED_SHARE, doing)
     if outcome.status is Status.INFEASIBLE:
         return outcome
-    if request.minimise and outcome.bound is not None:
+    if request.minimise and outcome.bound is not None and not request.placement:
         proof = exhaustion(outcome, outcome.bound)
         search.raise_bound(request.minimise, outcome.bound, proof)
     if outcome.status is Status.OPTIMAL and outcome.schedule is not None:

@@ -1,0 +1,52 @@
+"""Staleness after communication: no placement of least communication does better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+
+import pytest
+from factories import training_chain
+
+from lpsched.analysis.freedom import least_period
+from lpsched.core.graph import DeviceId, Graph, OpId
+from lpsched.core.result import Status
+from lpsched.formulations import cpsat
+from lpsched.formulations.api import Limits, Request
+from lpsched.formulations.partition.reading import communication_of
+from lpsched.solve import solve
+
+
+def placements(graph: Graph, period: int) -> Iterator[dict[OpId, DeviceId]]:
+    """Every placement whose loads fit a period, the first op on the first device."""
+    ids = graph.device_ids
+    for rest in product(ids, repeat=len(graph.ops) - 1):
+        placement = dict(zip(graph.op_by_id, (ids[0], *rest), strict=True))
+        if least_period(graph, placement) <= period:
+            yield placement
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_staleness_is_the_least_of_all_placements_of_least_communication(
+    seed: int,
+) -> None:
+    """Each such placement timed on its own."""
+    graph = training_chain(3, rng=Random(seed))
+    answer = solve(graph)
+    assert answer.result.status is Status.OPTIMAL
+    period = answer.require_schedule().period
+    found = [(communication_of(graph, p), p) for p in placements(graph, period)]
+    least = min(cost for cost, _ in found)
+    assert answer.result.objective["communication"] == least
+    timed = [
+        cpsat.solve_at_period(
+            Request(graph=graph, period=period, minimise="staleness", placement=p),
+            Limits(),
+        )
+        for cost, p in found
+        if cost == least
+    ]
+    assert all(outcome.status is Status.OPTIMAL for outcome in timed)
+    best = min(o.bound for o in timed if o.bound is not None)
+    assert answer.result.objective["staleness"] == best
