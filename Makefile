@@ -6,6 +6,8 @@ DIST ?= dist
 FUZZ_SECONDS ?= 600
 BENCH_ARGS ?=
 
+PIPELINE := instances/synchronous/f10-i10-w10-c1-p4-m8-4p.yaml
+
 VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
@@ -25,8 +27,8 @@ BARE_VENV = { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	$(PYTHON) -m pip --python $(RUN) --quiet --no-input install pip; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-torch notebooks bench instances fuzz lint
-.PHONY: format wheel clean rebuild
+.PHONY: help demo test test-browser test-torch notebooks bench instances docs pictures
+.PHONY: fuzz lint format wheel clean rebuild
 
 help:  ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -52,6 +54,15 @@ bench: $(STAMP)  ## measure: proved, times, gaps, and what each part is worth
 
 instances: $(STAMP)  ## write the instances of pipelines anew
 	$(RUN) -m benchmarks.pipeline_files
+
+docs: $(STAMP)  ## write the documentation that follows from the code
+	$(RUN) docs/write.py
+
+pictures: $(STAMP)  ## draw the pictures of the README
+	$(RUN) -m lpsched compare vgg16 --devices 8 --methods pipedream,layerpipe-intra,optimal \
+		--plot docs/vgg16-8.png
+	$(RUN) -m lpsched compare $(PIPELINE) --methods 1f1b,optimal --baseline 1f1b \
+		--plot docs/pipeline.png
 
 fuzz: $(STAMP)  ## set the back ends against each other (FUZZ_SECONDS=600)
 	$(RUN) tests/agreement.py --seconds $(FUZZ_SECONDS)

@@ -134,7 +134,7 @@ def command(
         save_text(csv, table_csv(keys, values))
         note(f"{csv} written", quiet=manner.quiet)
     if plot is not None:
-        drawn = _plot(rows, plot)
+        drawn = _plot(rows, plot, found[0].baseline)
         note(f"{plot} written, of {drawn} devices", quiet=manner.quiet)
     if trace is not None:
         _trace(rows, trace)
@@ -166,8 +166,8 @@ def _limit(text: str) -> int | None:
     return int(text)
 
 
-def _plot(rows: Sequence[Row], path: Path) -> int:
-    """Draw PipeDream, the better LayerPipe and the optimum, or else whatever is there.
+def _plot(rows: Sequence[Row], path: Path, baseline: str) -> int:
+    """Draw the baseline, the better LayerPipe and the optimum, or else all there are.
 
     Several device counts would not fit one picture: the greatest is drawn, and
     returned.
@@ -177,7 +177,7 @@ def _plot(rows: Sequence[Row], path: Path) -> int:
     layerpipe = [r for r in drawn if r.method.startswith("layerpipe")]
     best = min(layerpipe, key=lambda r: r.objective["period"], default=None)
     chosen = [
-        r for r in drawn if r is best or r.method in ("pipedream", "optimal")
+        r for r in drawn if r is best or r.method in (baseline, "optimal")
     ] or drawn
     draw([(r.method, r.graph, r.schedule) for r in chosen if r.schedule], path)
     return devices

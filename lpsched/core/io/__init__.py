@@ -12,12 +12,12 @@ from lpsched.core.io.files import (
     write_text,
 )
 from lpsched.core.io.graph_document import (
-    GraphDocument,
     checked,
     digest,
     graph_from_document,
     graph_to_document,
 )
+from lpsched.core.io.graph_model import GraphDocument
 from lpsched.core.io.instance_document import (
     InstanceDocument,
     instance_from_document,

@@ -1,13 +1,11 @@
-"""`lpsched/graph/1`: the document model, its checks, and both conversions."""
+"""`lpsched/graph/1`: its checks, and both conversions."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from lpsched.core.graph import (
     Consumer,
@@ -25,23 +23,17 @@ from lpsched.core.graph import (
     TensorId,
 )
 from lpsched.core.io.faults import validate
-from lpsched.core.io.fields import (
-    Count,
-    DelayField,
-    Document,
-    DurationField,
-    Identifier,
-    Name,
-    Positive,
+from lpsched.core.io.graph_model import (
+    GraphDocument,
+    LinkOverride,
+    OpDocument,
+    TensorDocument,
 )
 from lpsched.core.io.plain import as_tuples
 from lpsched.core.io.references import reference_faults
 from lpsched.errors import FormatError
 
 __all__ = [
-    "GraphDocument",
-    "LinkDocument",
-    "LinkOverride",
     "checked",
     "digest",
     "graph_from_document",
@@ -50,102 +42,6 @@ __all__ = [
 ]
 
 GRAPH_SCHEMA = "lpsched/graph/1"
-
-
-class DeviceDocument(Document):
-    """A device."""
-
-    id: Identifier
-    memory: Count | None = None
-
-
-class LinkDocument(Document):
-    """The default connection of two distinct devices."""
-
-    latency: Count = 0
-    units_per_tick: Positive | None = None
-
-
-class LinkOverride(Document):
-    """Fields that differ for one ordered pair of devices."""
-
-    src: Identifier
-    dst: Identifier
-    latency: Count = 0
-    units_per_tick: Positive | None = None
-
-
-class DelayDocument(Document):
-    """The range of a named delay."""
-
-    min: Positive = 1
-    max: Positive | None = None
-
-
-class OpDocument(Document):
-    """One op."""
-
-    id: Identifier
-    kind: Name
-    duration: DurationField
-    devices: tuple[Identifier, ...] | None = None
-    layer: str | None = None
-    stage: Count | None = None
-    microbatch: Count | None = None
-    part: Count | None = None
-
-
-class ConsumerDocument(Document):
-    """One use of a tensor."""
-
-    op: Identifier
-    delay: DelayField = 0
-    lag: Count = 0
-
-
-class TensorDocument(Document):
-    """One tensor."""
-
-    id: Identifier
-    size: Count
-    producer: Identifier
-    consumers: tuple[ConsumerDocument, ...] = ()
-
-
-class DependenceDocument(Document):
-    """Order without data."""
-
-    src: Identifier
-    dst: Identifier
-    delay: DelayField = 0
-    lag: Count = 0
-
-
-class ResidentDocument(Document):
-    """Memory that a device pays once."""
-
-    size: Count
-    ops: tuple[Identifier, ...]
-
-
-class GraphDocument(Document):
-    """A cyclic dataflow graph with its platform."""
-
-    schema_: Literal["lpsched/graph/1"] = Field(alias="schema")
-    name: Name
-    time_unit: str = "tick"
-    size_unit: str = "element"
-    unfolding: Positive = 1
-    flush: bool = False
-    devices: tuple[DeviceDocument, ...]
-    link: LinkDocument = LinkDocument()
-    links: tuple[LinkOverride, ...] = ()
-    delays: dict[Identifier, DelayDocument] = Field(default_factory=dict)
-    ops: tuple[OpDocument, ...]
-    tensors: tuple[TensorDocument, ...] = ()
-    dependences: tuple[DependenceDocument, ...] = ()
-    colocate: tuple[tuple[Identifier, ...], ...] = ()
-    residents: tuple[ResidentDocument, ...] = ()
 
 
 def digest(document: Mapping[str, Any]) -> str:

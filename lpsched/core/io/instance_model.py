@@ -16,7 +16,7 @@ from lpsched.core.io.fields import (
     Name,
     Positive,
 )
-from lpsched.core.io.graph_document import LinkDocument, LinkOverride
+from lpsched.core.io.graph_model import LinkDocument, LinkOverride
 from lpsched.core.io.numbers import (
     NumberField,
     PositiveNumberField,
@@ -56,7 +56,17 @@ def _container_kind(value: Any) -> str:  # noqa: ANN401 - whatever the file hold
 
 
 class ProcessorDocument(Document):
-    """A device; `speed` divides durations."""
+    """A device; `speed` divides durations.
+
+    Attributes
+    ----------
+    id
+        Its name.
+    speed
+        Divides durations, rounded up: an integer or a fraction such as "3/2".
+    memory
+        Limit in the size unit; none for no limit.
+    """
 
     id: Identifier
     speed: SpeedField = 1
@@ -64,7 +74,17 @@ class ProcessorDocument(Document):
 
 
 class DeviceCountDocument(Document):
-    """So many devices alike."""
+    """So many devices alike.
+
+    Attributes
+    ----------
+    count
+        How many.
+    speed
+        As of a single device.
+    memory
+        Limit of each.
+    """
 
     count: DeviceCount
     speed: SpeedField = 1
@@ -84,7 +104,23 @@ DevicesField = Annotated[
 
 
 class CostsDocument(Document):
-    """How costs become ticks; `model` defaults to what the network gives."""
+    """How costs become ticks; `model` defaults to what the network gives.
+
+    Attributes
+    ----------
+    model
+        Where times come from.
+    tick
+        One tick in the unit of the times.
+    size_tick
+        One unit of size in that of the sizes.
+    rounding
+        How times become whole ticks.
+    least
+        Fewest ticks of any work at all.
+    saves
+        What I needs back, unless the layer says.
+    """
 
     model: Literal["macs", "systolic", "roofline", "given"] | None = None
     tick: PositiveNumberField | None = None
@@ -95,7 +131,17 @@ class CostsDocument(Document):
 
 
 class DataflowDocument(Document):
-    """A dataflow per kind of op."""
+    """A dataflow per kind of op.
+
+    Attributes
+    ----------
+    F
+        Of forwards.
+    I
+        Of input gradients.
+    W
+        Of weight gradients.
+    """
 
     F: Dataflow
     I: Dataflow  # noqa: E741 - the op's name
@@ -103,7 +149,19 @@ class DataflowDocument(Document):
 
 
 class SystolicCostsDocument(CostsDocument):
-    """Cycles of a systolic array of `rows` by `cols`."""
+    """Cycles of a systolic array of `rows` by `cols`.
+
+    Attributes
+    ----------
+    model
+        The name of this cost model.
+    rows
+        Rows of the array.
+    cols
+        Its columns.
+    dataflow
+        What stays in place.
+    """
 
     model: Literal["systolic"]
     rows: Positive
@@ -119,6 +177,19 @@ class RooflineCostsDocument(CostsDocument):
     """Time by arithmetic (`peak`) or by traffic (`bandwidth`), whichever is longer.
 
     `peak` in MACs and `bandwidth` in bytes per time unit, which `time_unit` names.
+
+    Attributes
+    ----------
+    model
+        The name of this cost model.
+    peak
+        MACs per time unit.
+    bandwidth
+        Bytes per time unit.
+    bytes_per_element
+        Size of a number.
+    time_unit
+        The unit meant.
     """
 
     model: Literal["roofline"]
@@ -146,7 +217,17 @@ AnyCostsDocument = Annotated[
 
 
 class SplitDocument(Document):
-    """In how many parts each kind of op is split."""
+    """In how many parts each kind of op is split.
+
+    Attributes
+    ----------
+    F
+        Parts of F.
+    I
+        Parts of I.
+    W
+        Parts of W.
+    """
 
     F: Parts = 1
     I: Parts = 2  # noqa: E741 - the op's name
@@ -154,7 +235,19 @@ class SplitDocument(Document):
 
 
 class StalenessDocument(Document):
-    """One of `max`, `fixed` and `rule`; `groups` goes with the rule."""
+    """One of `max`, `fixed` and `rule`; `groups` goes with the rule.
+
+    Attributes
+    ----------
+    max
+        Most staleness: delays from 1 to max + 1.
+    fixed
+        The staleness: delays of 1 + fixed.
+    rule
+        Delays of 1 + 2 S(l), S(l) groups after the layer.
+    groups
+        Groups of layers; default the stages.
+    """
 
     max: Count | None = None
     fixed: Count | None = None
@@ -172,7 +265,23 @@ def _one_form(staleness: StalenessDocument) -> StalenessDocument:
 
 
 class TrainingDocument(Document):
-    """The training regime."""
+    """The training regime.
+
+    Attributes
+    ----------
+    mode
+        With delayed gradients, or microbatch by microbatch.
+    microbatches
+        How many, if synchronous.
+    split
+        In how many parts each kind of op is split.
+    fuse_backward
+        One op B instead of I and W.
+    staleness
+        Range of the delays; none, no limit.
+    flush
+        If true, iterations do not overlap.
+    """
 
     mode: Mode = "asynchronous"
     microbatches: Positive | None = None
@@ -192,7 +301,21 @@ StagesField = Annotated[
 
 
 class PlacementDocument(Document):
-    """Where ops may run; `rule` defaults to ``stages`` where stages are given."""
+    """Where ops may run; `rule` defaults to ``stages`` where stages are given.
+
+    Attributes
+    ----------
+    rule
+        Anywhere, in contiguous pieces, or stage by stage.
+    stages
+        Layers of each stage, or how many are to be found.
+    arrangement
+        How stages follow the devices; default loop: stage s on device s mod P.
+    pins
+        Layers or stages on a device of your choice.
+    colocate
+        Layers that share a device.
+    """
 
     rule: PlacementRule | None = None
     stages: StagesField | None = None
@@ -202,7 +325,21 @@ class PlacementDocument(Document):
 
 
 class KnownDocument(Document):
-    """The best value known and why to believe it."""
+    """The best value known and why to believe it.
+
+    Attributes
+    ----------
+    value
+        The best known.
+    bound
+        The best proved.
+    proof
+        Its kind.
+    method
+        What found the value.
+    seconds
+        How long that took.
+    """
 
     value: Count
     bound: Count | None = None
@@ -221,7 +358,39 @@ FileOrInline = Annotated[
 
 
 class InstanceDocument(Document):
-    """What to schedule: a network or a graph, a platform and a regime."""
+    """What to schedule: a network or a graph, a platform and a regime.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    origin
+        Where it comes from.
+    network
+        Path, name or document of a network.
+    graph
+        Path or document of a graph, instead of a network.
+    devices
+        A count, a count with properties, or a list.
+    link
+        Every connection of two devices.
+    links
+        Connections that differ.
+    costs
+        How costs become ticks.
+    training
+        The regime.
+    placement
+        Where ops may run.
+    objective
+        What to minimise, in order; default period, communication, staleness.
+    period_slack
+        Share by which later objectives may lengthen the period.
+    max_period
+        The longest period allowed.
+    known
+        Best values known.
+    """
 
     schema_: Literal["lpsched/instance/1"] = Field(alias="schema")
     name: Name | None = None

@@ -78,14 +78,50 @@ def _pair(value: int | tuple[int, int]) -> Pair:
 
 
 class MemoryDocument(Document):
-    """Deltas of memory: F takes, I takes or gives back, W gives the rest."""
+    """Deltas of memory: F takes, I takes or gives back, W gives the rest.
+
+    Attributes
+    ----------
+    F
+        What F takes when it starts.
+    I
+        What I takes, or gives back if negative, when it ends.
+    """
 
     F: NumberField
     I: RealField  # noqa: E741 - the op's name
 
 
 class LayerDocument(Document):
-    """A layer with its costs given; also what every typed layer may say."""
+    """A layer with its costs given; also what every typed layer may say.
+
+    Attributes
+    ----------
+    name
+        Letters, digits, `_` and `-`.
+    inputs
+        Predecessors; default the layer above; empty for a root.
+    forward
+        Time of F.
+    input_grad
+        Time of I.
+    weight_grad
+        Time of W.
+    update
+        Time of U; none, and W updates.
+    output
+        Size of the activation.
+    parameters
+        Size of the weights.
+    saves
+        What I needs back of the forward pass.
+    trainable
+        If false, there is no W.
+    shares
+        The layer whose weights this one uses.
+    memory
+        Deltas of memory instead of tensors that are kept.
+    """
 
     name: LayerName
     inputs: tuple[str, ...] | None = None

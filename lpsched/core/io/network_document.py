@@ -24,7 +24,25 @@ __all__ = ["NetworkDocument", "judge_network", "network_from_document"]
 
 
 class NetworkDocument(Document):
-    """A neural network: a DAG of layers."""
+    """A neural network: a DAG of layers.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    origin
+        Where the numbers come from.
+    batch
+        Samples that costs and activations cover.
+    input
+        Shape of one sample.
+    time_unit
+        Unit of the costs given, such as us.
+    size_unit
+        Unit of the sizes given, such as KiB.
+    layers
+        In topological order.
+    """
 
     schema_: Literal["lpsched/network/1"] = Field(alias="schema")
     name: Name

@@ -44,7 +44,25 @@ FractionText = Annotated[str, AfterValidator(_fraction)]
 
 
 class ObjectiveDocument(Document):
-    """Measured figures of a schedule."""
+    """Measured figures of a schedule.
+
+    Attributes
+    ----------
+    period
+        T, in ticks.
+    iteration_period
+        T / unfolding.
+    communication
+        Sizes sent in a period, once for each device.
+    staleness
+        Sum of named delays less one each.
+    peak_memory
+        Highest peak of a device.
+    makespan
+        First start to last end of an iteration.
+    bubble_ratio
+        Idle share.
+    """
 
     period: Positive | None = None
     iteration_period: FractionText | None = None
@@ -66,7 +84,17 @@ class BoundDocument(Document):
 
 
 class ProofDocument(Document):
-    """Why a bound holds."""
+    """Why a bound holds.
+
+    Attributes
+    ----------
+    kind
+        Such as cycle, packing or exhaustion.
+    value
+        The bound proved.
+    certificate
+        What `lpsched verify` checks.
+    """
 
     kind: Name
     value: Count | None = None
@@ -85,7 +113,35 @@ ProofField = Annotated[
 
 
 class ResultDocument(Document):
-    """How a schedule was found and what is proved of it."""
+    """How a schedule was found and what is proved of it.
+
+    Attributes
+    ----------
+    method
+        What found it.
+    status
+        What is known of it.
+    objective
+        Figures, which are measured again.
+    bound
+        Lower bounds, each given the values before it.
+    proof
+        A kind, or a proof.
+    seconds
+        Time taken.
+    seed
+        Of the solver.
+    workers
+        Its threads.
+    version
+        Of lpsched.
+    stop
+        Why the search ended.
+    rounding
+        What scaling real costs did.
+    stats
+        Anything else.
+    """
 
     method: Name
     status: Literal["optimal", "feasible", "infeasible", "unknown"]
@@ -102,14 +158,40 @@ class ResultDocument(Document):
 
 
 class PlacedDocument(Document):
-    """Where and when iteration 0 of an op runs."""
+    """Where and when iteration 0 of an op runs.
+
+    Attributes
+    ----------
+    device
+        Where; none for an op that needs none.
+    start
+        Of iteration 0, in ticks; may be negative.
+    """
 
     device: Identifier | None = None
     start: Whole
 
 
 class ScheduleDocument(Document):
-    """An answer: a device and a start for every op of a graph."""
+    """An answer: a device and a start for every op of a graph.
+
+    Attributes
+    ----------
+    graph
+        The graph's name.
+    graph_digest
+        SHA-256 of the graph's JSON.
+    period
+        T, in ticks.
+    delays
+        The value of every named delay.
+    ops
+        A place for every op.
+    result
+        How it was found, and proofs.
+    graph_document
+        The graph itself.
+    """
 
     schema_: Literal["lpsched/schedule/1"] = Field(alias="schema")
     graph: Name
