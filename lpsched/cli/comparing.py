@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from lpsched.cli.exits import ExitCode, code_of_status
+from lpsched.cli.front import find_front
 from lpsched.cli.options import Manner, parse_list
 from lpsched.cli.output import complain
 from lpsched.cli.problem import Problem
@@ -23,7 +25,13 @@ from lpsched.solve import (
     compare,
 )
 
-__all__ = ["BaselineOption", "cases_of", "code_of_rows", "compare_problems"]
+__all__ = [
+    "BaselineOption",
+    "cases_of",
+    "code_of_rows",
+    "compare_problems",
+    "with_fronts",
+]
 
 BaselineOption = Annotated[
     str | None,
@@ -85,6 +93,18 @@ def cases_of(problems: Sequence[Problem], found: Sequence[Comparison]) -> list[C
     return [
         Case(graph=problem.graph, rows=rows, rounding=problem.rounding)
         for problem, rows in zip(problems, found, strict=False)
+    ]
+
+
+def with_fronts(
+    cases: Sequence[Case], names: str | None, params: SolveParams, manner: Manner
+) -> list[Case]:
+    """Add to each case the front of two objectives; nothing without their names."""
+    if names is None:
+        return list(cases)
+    return [
+        replace(case, front=find_front(case.graph, names, params, manner)[0])
+        for case in cases
     ]
 
 

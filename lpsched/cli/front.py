@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 from lpsched.cli.exits import ExitCode, code_of_status
@@ -14,7 +13,6 @@ from lpsched.cli.output import (
     note,
     number,
     percent,
-    print_json,
     print_table,
     save_text,
     table_csv,
@@ -23,7 +21,7 @@ from lpsched.cli.running import run
 from lpsched.core.graph import Graph
 from lpsched.core.result import INTEGER_OBJECTIVES, relative_gap
 from lpsched.plot import draw_front
-from lpsched.solve import Front, Report, Row, SolveParams, pareto_front
+from lpsched.solve import Front, Report, SolveParams, pareto_front
 
 __all__ = ["find_front", "save_front", "show_front"]
 
@@ -75,19 +73,9 @@ def show_front(front: Front) -> None:
 
 
 def save_front(
-    front: Front,
-    manner: Manner,
-    *,
-    csv: Path | None,
-    plot: Path | None,
-    rows: Sequence[Row] = (),
+    front: Front, manner: Manner, *, csv: Path | None, plot: Path | None
 ) -> None:
-    """Write the front as CSV and picture, with the schedules of methods in the latter.
-
-    With `manner.json` the front goes to stdout as a document.
-    """
-    if manner.json and not rows:
-        print_json(front.document())
+    """Write the front as CSV and picture."""
     if csv is not None:
         points = [
             {
@@ -101,5 +89,5 @@ def save_front(
         save_text(csv, table_csv(keys, [[p.get(k) for k in keys] for p in points]))
         note(f"{csv} written", quiet=manner.quiet)
     if plot is not None and front.points:
-        draw_front(front, plot, rows=rows)
+        draw_front(front, plot)
         note(f"{plot} written", quiet=manner.quiet)

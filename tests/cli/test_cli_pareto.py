@@ -70,3 +70,17 @@ def test_what_does_not_go_together_is_refused(
 ) -> None:
     assert main(["solve", network, "--devices", "2", *options]) == 2
     assert capsys.readouterr().out == ""
+
+
+def test_compare_sets_the_methods_beside_the_front(
+    network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "front.svg"
+    argv = ["compare", network, "--devices", "2", "--pareto", PAIR, "--json"]
+    assert main([*argv, "--methods", "pipedream", "--plot", str(picture)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["method"] for row in document["rows"]] == ["pipedream"]
+    (front,) = document["fronts"]
+    values = [(p["period"], p["communication"]) for p in front["points"]]
+    assert values == [(10, 6), (20, 0)]
+    assert "pipedream" in picture.read_text()

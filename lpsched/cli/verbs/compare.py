@@ -14,13 +14,16 @@ from lpsched.cli.comparing import (
     cases_of,
     code_of_rows,
     compare_problems,
+    with_fronts,
 )
 from lpsched.cli.exits import ExitCode
+from lpsched.cli.front import show_front
 from lpsched.cli.options import (
     DevicesOption,
     FileArgument,
     LimitOption,
     Manner,
+    ParetoOption,
     SeedOption,
     WorkersOption,
     parse_devices,
@@ -38,9 +41,9 @@ from lpsched.cli.output import (
 from lpsched.cli.problem import Problem, load_problem
 from lpsched.cli.verbs.build import rounding_sentence
 from lpsched.export import perfetto_text
-from lpsched.plot import check_output, draw
+from lpsched.plot import check_front_output, check_output, draw, draw_front
 from lpsched.plot.comparison import cells, columns
-from lpsched.report import check_report, render
+from lpsched.report import Case, check_report, render
 from lpsched.solve import (
     DEFAULT_METHODS,
     PIPELINE_METHODS,
@@ -85,7 +88,8 @@ def command(
         Path | None,
         typer.Option(
             "--plot",
-            help="Gantt chart to write: .png, .svg, .pdf, .html; of the most devices.",
+            help="Gantt chart to write: .png, .svg, .pdf, .html; of the most devices."
+            " With --pareto: the front and the methods, .png, .svg or .pdf.",
         ),
     ] = None,
     trace: Annotated[
@@ -99,6 +103,7 @@ def command(
         Path | None,
         typer.Option("--html", help="Write all of it as one page, as `report` does."),
     ] = None,
+    pareto: ParetoOption = None,
     time_limit: LimitOption = 60.0,
     seed: SeedOption = 0,
     workers: WorkersOption = 1,
@@ -113,8 +118,7 @@ def command(
     require_writable(plot, trace, csv, html)
     if html is not None:
         check_report()
-    if plot is not None:
-        check_output(plot)
+    _check_plot(plot, pareto)
     problems = _problems(file, devices, memory)
     params = SolveParams(
         objective=parse_list(objective),
@@ -126,7 +130,10 @@ def command(
         problems, methods=methods, baseline=baseline, params=params, manner=manner
     )
     rows = [row for comparison in found for row in comparison]
-    _show(rows, problems, manner, found[0].baseline)
+    cases = cases_of(problems, found)
+    if not interrupted:
+        cases = with_fronts(cases, pareto, params, manner)
+    _show(cases, manner, found[0].baseline)
     if csv is not None:
         documents = [row.document() for row in rows]
         keys = [key for key in keys_of(documents) if key not in ("bound", "reason")]
@@ -134,15 +141,22 @@ def command(
         save_text(csv, table_csv(keys, values))
         note(f"{csv} written", quiet=manner.quiet)
     if plot is not None:
-        drawn = _plot(rows, plot, found[0].baseline)
+        drawn = _plot(cases, plot, found[0].baseline)
         note(f"{plot} written, of {drawn} devices", quiet=manner.quiet)
     if trace is not None:
         _trace(rows, trace)
         note(f"{trace} written", quiet=manner.quiet)
     if html is not None:
-        save_text(html, render(cases_of(problems, found)))
+        save_text(html, render(cases))
         note(f"{html} written", quiet=manner.quiet)
     raise typer.Exit(ExitCode.INTERRUPTED if interrupted else code_of_rows(rows))
+
+
+def _check_plot(plot: Path | None, pareto: str | None) -> None:
+    if plot is not None and pareto is None:
+        check_output(plot)
+    elif plot is not None:
+        check_front_output(plot)
 
 
 def _problems(file: str, devices: str | None, memory: str | None) -> list[Problem]:
@@ -166,14 +180,18 @@ def _limit(text: str) -> int | None:
     return int(text)
 
 
-def _plot(rows: Sequence[Row], path: Path, baseline: str) -> int:
+def _plot(cases: Sequence[Case], path: Path, baseline: str) -> int:
     """Draw the baseline, the better LayerPipe and the optimum, or else all there are.
 
-    Several device counts would not fit one picture: the greatest is drawn, and
-    returned.
+    With a front, draw that and the methods. Several device counts would not fit one
+    picture: the greatest is drawn, and returned.
     """
-    devices = max(row.devices for row in rows)
-    drawn = [r for r in rows if r.schedule is not None and r.devices == devices]
+    case = max(cases, key=lambda case: len(case.graph.devices))
+    devices = len(case.graph.devices)
+    if case.front is not None and case.front.points:
+        draw_front(case.front, path, rows=case.rows)
+        return devices
+    drawn = [row for row in case.rows if row.schedule is not None]
     layerpipe = [r for r in drawn if r.method.startswith("layerpipe")]
     best = min(layerpipe, key=lambda r: r.objective["period"], default=None)
     chosen = [
@@ -193,13 +211,16 @@ def _trace(rows: Sequence[Row], path: Path) -> None:
     save_text(path, perfetto_text(found))
 
 
-def _show(
-    rows: Sequence[Row], problems: Sequence[Problem], manner: Manner, baseline: str
-) -> None:
+def _show(cases: Sequence[Case], manner: Manner, baseline: str) -> None:
+    """Print the rows of all cases, then their fronts."""
+    rows = [row for case in cases for row in case.rows]
+    fronts = [case.front for case in cases if case.front is not None]
     if manner.json:
-        print_json([row.document() for row in rows])
+        documents = [row.document() for row in rows]
+        both = {"rows": documents, "fronts": [front.document() for front in fronts]}
+        print_json(both if fronts else documents)
         return
-    graph = problems[0].graph
+    graph = cases[0].graph
     title = f"{graph.name}: time in {graph.time_unit}, sizes in {graph.size_unit}"
     print_table(
         columns(baseline),
@@ -217,5 +238,7 @@ def _show(
             "devices",
         ),
     )
-    if problems[0].rounding is not None and manner.verbose:
-        note(rounding_sentence(problems[0].rounding))
+    if cases[0].rounding is not None and manner.verbose:
+        note(rounding_sentence(cases[0].rounding))
+    for front in fronts:
+        show_front(front)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +13,9 @@ from lpsched.cli.comparing import (
     cases_of,
     code_of_rows,
     compare_problems,
+    with_fronts,
 )
 from lpsched.cli.exits import ExitCode
-from lpsched.cli.front import find_front
 from lpsched.cli.options import (
     DevicesOption,
     LimitOption,
@@ -111,11 +110,8 @@ def command(
             problems, methods=methods, baseline=baseline, params=params, manner=manner
         )
         cases += cases_of(problems, found)
-    if pareto is not None and not interrupted:
-        cases = [
-            replace(case, front=find_front(case.graph, pareto, params, manner)[0])
-            for case in cases
-        ]
+    if not interrupted:
+        cases = with_fronts(cases, pareto, params, manner)
     save_text(output, render(cases, iterations=iterations))
     wrote(output, manner)
     rows = [row for case in cases for row in case.rows]

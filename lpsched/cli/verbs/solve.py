@@ -147,7 +147,9 @@ def command(
 
     if pareto is not None:
         front, code = find_front(problem.graph, pareto, params, manner)
-        if not manner.json:
+        if manner.json:
+            print_json(front.document())
+        else:
             show_front(front)
         save_front(front, manner, csv=csv, plot=plot)
         raise typer.Exit(code)
