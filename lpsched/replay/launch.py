@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import (
@@ -63,12 +66,28 @@ def launch(jobs: Sequence[Job], *, seconds: int = 300) -> list[list[list[Span]]]
             logs_specs=DefaultLogsSpecs(log_dir=folder, redirects=Std.ALL),
         )
         try:
-            found = elastic_launch(config, work)(list(jobs), seconds)
+            with _signals_as_before():
+                found = elastic_launch(config, work)(list(jobs), seconds)
         except ChildFailedError as error:
             raise RunError(_reason(error)) from error
         except SignalException as error:
             raise KeyboardInterrupt from error
     return [[found[rank][i] for rank in sorted(found)] for i in range(len(jobs))]
+
+
+@contextmanager
+def _signals_as_before() -> Iterator[None]:
+    """Give back the handlers of signals that the launcher takes and keeps."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    taken = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+    before = {number: signal.getsignal(number) for number in taken}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _reason(error: ChildFailedError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -97,13 +97,23 @@ def _plain(row: Row) -> dict[str, Any]:
     }
 
 
-def work_of(graph: Graph, schedule: Schedule, steps: Steps) -> dict[str, list[int]]:
-    """Ticks of every pass of an iteration, by PyTorch's letter, U included."""
+def work_of(
+    graph: Graph, schedule: Schedule, steps: Steps, *, is_stand_in: bool
+) -> dict[str, list[int]]:
+    """Ticks of every pass of an iteration, by PyTorch's letter, U included.
+
+    PyTorch's runtime leaves the first stage's I to its W, except with a stand-in.
+    """
     found: defaultdict[str, list[int]] = defaultdict(list)
     for op in graph.ops:
         action = steps.actions.get(op.id)
         ticks = graph.duration(op.id, schedule.ops[op.id].device)
-        found["U" if action is None else action.kind].append(ticks)
+        kind = "U" if action is None else action.kind
+        if kind == "I" and steps.stage_of[op.id] == 0 and not is_stand_in:
+            found["I"].append(0)
+            found["W"].append(ticks)
+        else:
+            found[kind].append(ticks)
     return dict(found)
 
 
@@ -114,6 +124,7 @@ def outcome_of(
     spans: Sequence[Sequence[Span]],
     *,
     tick: Fraction | None,
+    is_stand_in: bool,
     gradients: tuple[float, str],
     tolerance: float,
 ) -> Outcome:
@@ -126,14 +137,16 @@ def outcome_of(
     tick : Fraction or None
         Nanoseconds of a tick; None to choose it by all that was measured.
     """
-    work = work_of(graph, schedule, steps)
+    work = work_of(graph, schedule, steps, is_stand_in=is_stand_in)
     times = _times_of_kinds(spans)
     ticks = sum(one for passes in work.values() for one in passes)
     length = tick if tick is not None else Fraction(sum(times.values()), max(1, ticks))
+    passes = Counter(action.kind for action in steps.actions.values())
+    passes["U"] = len(work.get("U", ()))
     kinds = tuple(
         Row(
             name=kind,
-            passes=len(work[kind]),
+            passes=passes[kind],
             predicted=sum(work[kind]) * length,
             measured=times.get(kind, 0),
         )

@@ -89,6 +89,7 @@ def replay_all(cases: Sequence[Case], *, seconds: int = 300) -> list[Outcome]:
                 run.steps,
                 found,
                 tick=run.tick,
+                is_stand_in=run.case.model is None,
                 gradients=greatest_error(run.job, run.expected),
                 tolerance=TOLERANCE,
             )

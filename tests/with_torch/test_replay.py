@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import torch
 from pipelines import Times, pipeline
 
 from lpsched import SolveParams
@@ -17,8 +18,11 @@ from lpsched.core.schedule import Schedule
 from lpsched.errors import InstanceError, RunError, UnsupportedError
 from lpsched.heuristics import METHODS
 from lpsched.network.readers import read_torch_csv
+from lpsched.replay.gradients import greatest_error
+from lpsched.replay.job import Job
 from lpsched.replay.outcome import Outcome
 from lpsched.replay.run import Case, replay, replay_all
+from lpsched.replay.worker import gradients_file
 from lpsched.solve import solve
 from lpsched.solve.actions import schedule_actions
 
@@ -161,6 +165,33 @@ def _pid(events: list[dict[str, object]]) -> object:
         for e in events
         if e["name"] == "process_name" and "measured" in str(e["args"])
     )
+
+
+def test_gradients_that_differ_are_found(tmp_path: Path) -> None:
+    """By a thousandth of the greatest entry, by a missing one, by no number."""
+    job = Job(
+        communication=False,
+        homes=(0, 1),
+        microbatches=1,
+        blocks=(1, 1),
+        model=None,
+        naps={},
+        updates=frozenset(),
+        flush=False,
+        iterations=2,
+        seed=0,
+        folder=str(tmp_path),
+    )
+    right = {"0.w": torch.tensor([1.0, -4.0]), "1.w": torch.tensor([2.0])}
+    torch.save({"1.w": right["1.w"]}, gradients_file(job.folder, 1))
+    for value, error in ((1.0, 0.0), (1.004, 1e-3), (float("nan"), float("inf"))):
+        mine = {"0.w": torch.tensor([value, -4.0])}
+        torch.save(mine, gradients_file(job.folder, 0))
+        found, name = greatest_error(job, right)
+        assert found == pytest.approx(error, rel=1e-3)
+        assert name == "0.w" or error == 0.0
+    torch.save({"0.w": None}, gradients_file(job.folder, 0))
+    assert greatest_error(job, right) == (float("inf"), "0.w")
 
 
 def test_a_rank_that_fails_is_named_with_its_reason() -> None:

@@ -24,6 +24,7 @@ from lpsched.cli.output import (
 )
 from lpsched.cli.partitions import stages_in
 from lpsched.cli.problem import graph_of, load_schedule_file
+from lpsched.core.graph import Graph, Link
 from lpsched.core.schedule import Schedule
 from lpsched.export.trace import tick_ns
 
@@ -110,6 +111,11 @@ def command(
     from lpsched.replay.trace import run_trace  # noqa: PLC0415 - needs torch
 
     note(f"{len(problem.device_ids)} ranks start", quiet=manner.quiet)
+    if any(link.latency or link.units_per_tick for link in _links_of(problem)):
+        text = (
+            "messages take what gloo takes here, not what the links are modelled with"
+        )
+        note(text, quiet=manner.quiet)
     outcome = replay(
         Case(
             graph=problem,
@@ -129,6 +135,11 @@ def command(
     if not outcome.is_right:
         complain(f"the gradients are not those of the model: {_gradients(outcome)}")
         raise typer.Exit(ExitCode.NOT_VERIFIED)
+
+
+def _links_of(graph: Graph) -> tuple[Link, ...]:
+    """Return the default link and those that differ."""
+    return (graph.link, *graph.links.values())
 
 
 def _blocks(
@@ -176,7 +187,7 @@ def _show(outcome: Outcome, manner: Manner, *, has_model: bool) -> None:
             " as long as was measured."
         )
     if has_model and not manner.quiet:
-        note("PyTorch leaves the first stage's I to its W")
+        note("the first stage's I is left to its W, as PyTorch does it")
 
 
 def _cells(row: Row) -> list[str]:
