@@ -141,7 +141,7 @@ def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcom
             continue
         search.searched(used)
         last = _merged(replace(outcome, solver=used), last)
-        if outcome.stop is Stop.PROVED or search.stopped:
+        if outcome.stop is Stop.PROVED or search.stopped or search.remaining <= end:
             break
     if last is not None:
         return last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from random import Random
 
 import pytest
@@ -174,6 +175,22 @@ def test_fixed_placements_and_caps_are_kept() -> None:
         at_most={"communication": outcome.bound - 1},
     )
     assert solve_at_period(capped, LIMITS).status is Status.INFEASIBLE
+
+
+def test_a_cap_alone_is_met_by_a_schedule_as_short_as_its_loads() -> None:
+    """8 for a layer pair each, 12 ticks; at 11 the loads of 24 do not fit."""
+    graph = training_chain(4)
+    for period, status in ((20, Status.OPTIMAL), (11, Status.INFEASIBLE)):
+        request = Request(graph=graph, period=period, at_most={"communication": 8})
+        outcome = solve_at_period(request, LIMITS)
+        assert outcome.status is status
+        assert outcome.stop is Stop.PROVED
+        if outcome.schedule is not None:
+            loads = Counter[str]()
+            for op, placed in outcome.schedule.ops.items():
+                loads[str(placed.device)] += graph.duration(op, placed.device)
+            assert outcome.schedule.period == max(loads.values())
+            assert measure(graph, outcome.schedule).communication <= 8
 
 
 def test_a_hint_is_where_the_search_starts() -> None:

@@ -138,3 +138,11 @@ def test_an_interrupted_front_claims_no_more_than_it_proved() -> None:
 def test_two_different_objectives_are_wanted(names: tuple[str, ...]) -> None:
     with pytest.raises(InstanceError, match="objective"):
         pareto_front(training_chain(2), names)
+
+
+def test_placements_are_shortened_by_partition_alone() -> None:
+    """No other back end is asked once a cap is met or refuted."""
+    graph = training_chain(3, rng=Random(4), devices=2)
+    answer = solve(graph, SolveParams(objective=("communication", "period")))
+    assert answer.result.status is Status.OPTIMAL
+    assert answer.result.method == "partition"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from lpsched.analysis.freedom import has_free_delays, least_period
 from lpsched.analysis.timing import complete
 from lpsched.core.graph import DeviceId, Graph, OpId
-from lpsched.core.result import Status
+from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import SolverError, UnsupportedError
 from lpsched.formulations.api import Limits, Outcome, Progress, Request
@@ -110,9 +110,10 @@ def _schedule(request: Request, outcome: PartitionOutcome) -> Schedule:
 def _answer(
     outcome: PartitionOutcome, status: Status, schedule: Schedule | None = None
 ) -> Outcome:
+    is_settled = status in (Status.OPTIMAL, Status.INFEASIBLE)
     return Outcome(
         status=status,
-        stop=outcome.stop,
+        stop=Stop.PROVED if is_settled else outcome.stop,
         schedule=schedule,
         bound=outcome.bound,
         seconds=outcome.seconds,
