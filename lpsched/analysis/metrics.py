@@ -7,7 +7,7 @@ measures; the tests hold the two against each other.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -209,7 +209,8 @@ def level_curve(
 
 
 def _resident(graph: Graph, schedule: Schedule, device: DeviceId) -> int:
-    here: Mapping[str, bool] = {
-        op: placed.device == device for op, placed in schedule.ops.items()
-    }
-    return sum(r.size for r in graph.residents if any(here[op] for op in r.ops))
+    return sum(
+        r.size
+        for r in graph.residents
+        if any(schedule.ops[op].device == device for op in r.ops)
+    )

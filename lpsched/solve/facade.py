@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 
 from lpsched.analysis.bounds import period_bound
+from lpsched.analysis.pipeline import Pipeline
 from lpsched.core.answer import Answer
 from lpsched.core.graph import Graph
 from lpsched.core.result import Proof, Status, Stop
@@ -14,7 +15,7 @@ from lpsched.errors import Fault, InstanceError, NoScheduleError, UnsupportedErr
 from lpsched.heuristics import METHODS
 from lpsched.solve.infeasible import explain_infeasible, impossible
 from lpsched.solve.params import Report, SolveParams
-from lpsched.solve.pipeline import is_pipeline, search_pipeline
+from lpsched.solve.pipeline import read_pipeline, search_pipeline
 from lpsched.solve.search import Search, answer_with_claims
 from lpsched.solve.settle import settle_all
 
@@ -82,8 +83,9 @@ def _plain(graph: Graph, params: SolveParams) -> Answer:
 
 def _run(search: Search) -> bool:
     """Search; False if it is proved that there is no schedule."""
-    if is_pipeline(search.graph):
-        return _run_pipeline(search)
+    pipeline = read_pipeline(search.graph)
+    if pipeline is not None:
+        return _run_pipeline(search, pipeline)
     bound = period_bound(search.graph)
     if "period" in search.params.objective:
         search.raise_bound("period", bound.value, bound.proof)
@@ -93,11 +95,11 @@ def _run(search: Search) -> bool:
     return settle_all(search)
 
 
-def _run_pipeline(search: Search) -> bool:
+def _run_pipeline(search: Search, pipeline: Pipeline) -> bool:
     """Search a synchronous pipeline by its own means, then settle what is left."""
     _offer_hint(search)
     share = 1.0 if len(search.params.objective) == 1 else PIPELINE_SHARE
-    if not search_pipeline(search, seconds=share * search.remaining):
+    if not search_pipeline(search, pipeline, seconds=share * search.remaining):
         return False
     return settle_all(search)
 

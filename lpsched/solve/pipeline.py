@@ -26,7 +26,7 @@ from lpsched.heuristics.synchronous.scheduled import timed
 from lpsched.solve.search import Search
 from lpsched.verify import verify
 
-__all__ = ["is_pipeline", "search_pipeline", "with_microbatches"]
+__all__ = ["read_pipeline", "search_pipeline", "with_microbatches"]
 
 #: Share of the time that constructions may take if they do not meet the bound.
 _CONSTRUCTION_SHARE = 0.3
@@ -44,12 +44,8 @@ _MORE_THAN_CAP = 8
 _FIRST_TRIAL = 2.0
 
 
-def is_pipeline(graph: Graph) -> bool:
-    """Tell whether a graph is a synchronous pipeline on fixed stages."""
-    return _pipeline(graph) is not None
-
-
-def _pipeline(graph: Graph) -> Pipeline | None:
+def read_pipeline(graph: Graph) -> Pipeline | None:
+    """Read a synchronous pipeline on fixed stages; None if the graph is none."""
     try:
         return pipeline_of(graph)
     except UnsupportedError:
@@ -63,7 +59,7 @@ def _chain(pipeline: Pipeline) -> Chain | None:
         return None
 
 
-def search_pipeline(search: Search, *, seconds: float) -> bool:
+def search_pipeline(search: Search, pipeline: Pipeline, *, seconds: float) -> bool:
     """Bound the period of a pipeline, construct schedules, and close what gap is left.
 
     With a device for each stage: the bounds of `chain_bounds`, orders from
@@ -75,8 +71,8 @@ def search_pipeline(search: Search, *, seconds: float) -> bool:
 
     Parameters
     ----------
-    search : Search
-        Its graph is a pipeline (`is_pipeline`).
+    pipeline : Pipeline
+        The search's graph.
     seconds : float
         How long to go on if nothing is proved.
 
@@ -85,7 +81,6 @@ def search_pipeline(search: Search, *, seconds: float) -> bool:
     bool
         False if it is proved that no schedule exists.
     """
-    pipeline = pipeline_of(search.graph)
     end = search.remaining - seconds
     chain = _chain(pipeline)
     if chain is None:

@@ -123,6 +123,7 @@ class _Reader:
                 if self._ops.setdefault(step, op.id) != op.id:
                     raise RefusedError(f"op {op.id!r} is a step for the second time")
         self._check_whole()
+        self._stays = self._staying()
         self._waits = dict(self._read_waits())
 
     def _check_whole(self) -> None:
@@ -233,19 +234,26 @@ class _Reader:
         )
 
     def _room(self, s: int) -> int | None:
-        """Memory of a stage's device, less residents and weights that always stay."""
-        graph = self._graph
-        limit = next(d.memory for d in graph.devices if d.id == self._homes[s])
-        if limit is None:
-            return None
-        mine = {op.id for op in graph.ops if op.stage == s}
-        limit -= sum(r.size for r in graph.residents if not mine.isdisjoint(r.ops))
-        return limit - sum(
-            t.size
-            for t in graph.tensors
-            if t.producer == self._updates.get(s)
-            and any(c.op == t.producer and c.delay == 1 for c in t.consumers)
-        )
+        """Memory of a stage's device, less what stays there at all times."""
+        home = self._homes[s]
+        limit = next(d.memory for d in self._graph.devices if d.id == home)
+        return None if limit is None else limit - self._stays.get(s, 0)
+
+    def _staying(self) -> dict[int, int]:
+        """Residents by stage, and weights that live until U has made the next ones."""
+        graph, known = self._graph, self._graph.op_by_id
+        found: dict[int, int] = dict.fromkeys(self._homes, 0)
+        for resident in graph.residents:
+            for stage in {known[op].stage for op in resident.ops}:
+                if stage is not None:
+                    found[stage] += resident.size
+        updates = {op: s for s, op in self._updates.items()}
+        for tensor in graph.tensors:
+            s = updates.get(tensor.producer)
+            own = (c.delay for c in tensor.consumers if c.op == tensor.producer)
+            if s is not None and 1 in own:
+                found[s] += tensor.size
+        return found
 
 
 def _holdings(

@@ -17,7 +17,7 @@ from lpsched.core.graph import Graph
 from lpsched.core.result import Result, Status
 from lpsched.heuristics.synchronous import zb_h1
 from lpsched.solve import SolveParams, solve
-from lpsched.solve.pipeline import is_pipeline, orders_in, with_microbatches
+from lpsched.solve.pipeline import orders_in, read_pipeline, with_microbatches
 from lpsched.verify import verify
 
 PERIOD = SolveParams(objective=("period",), time_limit=60)
@@ -177,4 +177,4 @@ def test_a_schedule_says_in_which_order_its_stages_run() -> None:
     found = pipeline_of(pipeline(3, 4, UNIFORM))
     orders = orders_in(found, zb_h1(found.graph))
     assert orders[2][:4] == [("F", 2, 0), ("I", 2, 0), ("F", 2, 1), ("I", 2, 1)]
-    assert is_pipeline(found.graph)
+    assert read_pipeline(found.graph) == found
