@@ -27,7 +27,7 @@ BARE_VENV = { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	$(PYTHON) -m pip --python $(RUN) --quiet --no-input install pip; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-torch notebooks bench instances docs pictures
+.PHONY: help demo test test-browser test-torch notebooks bench instances docs figures
 .PHONY: fuzz lint format wheel clean rebuild
 
 help:  ## say what there is
@@ -58,11 +58,10 @@ instances: $(STAMP)  ## write the instances of pipelines anew
 docs: $(STAMP)  ## write the documentation that follows from the code
 	$(RUN) docs/write.py
 
-pictures: $(STAMP)  ## draw the pictures of the README
-	$(RUN) -m lpsched compare vgg16 --devices 8 --methods pipedream,layerpipe-intra,optimal \
-		--plot docs/vgg16-8.png
-	$(RUN) -m lpsched compare $(PIPELINE) --methods 1f1b,optimal --baseline 1f1b \
-		--plot docs/pipeline.png
+figures: $(STAMP)  ## make every picture and number of the README
+	$(RUN) -m lpsched compare vgg16 --devices 8 --plot docs/vgg16-8.png
+	$(RUN) -m lpsched compare $(PIPELINE) --methods 1f1b,optimal --plot docs/pipeline.png
+	$(RUN) -m lpsched compare vgg16 --devices 2..9 --methods pipedream,layerpipe,optimal
 
 fuzz: $(STAMP)  ## set the back ends against each other (FUZZ_SECONDS=600)
 	$(RUN) tests/agreement.py --seconds $(FUZZ_SECONDS)
