@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import dataflow, pipelines, placement, solvers  # noqa: F401 - they register
+from benchmarks import (  # noqa: F401 - they register families
+    dataflow,
+    pipelines,
+    placement,
+    placement_growth,
+    solvers,
+)
 from benchmarks.registry import FAMILIES
 
 

@@ -170,9 +170,11 @@ def _start(search: Search) -> None:
         if search.stopped:
             return
         try:
-            search.offer(method.function(search.graph), by=method.name)
+            schedule = method.function(search.graph)
         except (UnsupportedError, NoScheduleError):
             continue  # it does not apply to this graph; others will
+        search.offer(schedule, by=method.name)
+        search.seeds[method.name] = schedule
 
 
 def _offer_hint(search: Search) -> None:

@@ -55,6 +55,7 @@ class Search:
         self.proofs: dict[str, Proof] = {}
         self.stats: dict[str, object] = {}
         self.found_by = ""
+        self.seeds: dict[str, Schedule] = {}  # what heuristics made, by their names
         self.period_searched = False  # a back end of its own has had its time
         self.exact: list[str] = []  # back ends that have searched
         self._report = report
@@ -172,6 +173,9 @@ class Search:
         self.shortest = self.best
         if self.best is not None and self.params.max_period is None:
             self.cap = int(self.best.period * (1 + self.params.period_slack))
+        for name, schedule in self.seeds.items():
+            self.offer(schedule, by=name)  # it may send less than the shortest one
+        self.seeds.clear()
 
     # -- bounds ----------------------------------------------------------------
     def raise_bound(self, objective: str, value: int, proof: Proof) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import product
 from random import Random
 
@@ -15,7 +16,8 @@ from lpsched.core.result import Status
 from lpsched.formulations import cpsat
 from lpsched.formulations.api import Limits, Request
 from lpsched.formulations.partition.reading import communication_of
-from lpsched.solve import solve
+from lpsched.solve import SolveParams, compare, solve
+from lpsched.solve.search import Search
 
 
 def placements(graph: Graph, period: int) -> Iterator[dict[OpId, DeviceId]]:
@@ -50,3 +52,25 @@ def test_staleness_is_the_least_of_all_placements_of_least_communication(
     assert all(outcome.status is Status.OPTIMAL for outcome in timed)
     best = min(o.bound for o in timed if o.bound is not None)
     assert answer.result.objective["staleness"] == best
+
+
+def test_a_heuristic_that_sends_less_within_the_slack_is_taken_up() -> None:
+    """PipeDream's period is within a slack of 100 %; time is over before any search.
+
+    The shortest schedule found by a heuristic sends more than PipeDream's.
+    """
+    graph = training_chain(6, rng=Random(5), devices=3)
+    given = {row.method: row for row in compare(graph, methods=("pipedream", "list"))}
+    params = SolveParams(
+        objective=("period", "communication"), period_slack=Fraction(1)
+    )
+    search = Search(graph, params)
+    for name, row in given.items():
+        assert row.schedule is not None
+        search.offer(row.schedule, by=name)
+        search.seeds[name] = row.schedule
+    assert search.best_values["period"] == given["list"].objective["period"]
+    search.close_period()
+    sent = [row.objective["communication"] for row in given.values()]
+    assert sent[0] < sent[1]
+    assert search.best_values["communication"] == sent[0]
