@@ -62,14 +62,7 @@ def growth(seconds: float) -> None:
     }
     for name, trials in series.items():
         rows = [
-            [
-                t.across,
-                t.value,
-                t.bound,
-                "yes" if t.proved else "no",
-                f"{t.seconds:.1f}",
-            ]
-            for t in trials
+            [t.across, t.value, t.bound, t.proved, f"{t.seconds:.1f}"] for t in trials
         ]
         heads = (name.split(",")[0], "communication", "bound", "proved", "CPU s")
         table(f"{name}: 5 % over the fair load, limit {seconds:g} s each", heads, rows)
@@ -137,28 +130,31 @@ def _trial(
 
 
 def _draw(series: dict[str, list[Trial]]) -> None:
-    """Draw a panel a series: filled where proved, hollow where time was over."""
+    """Draw a panel a series, a mark a search: proved, impossible, or out of time."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - an optional package
 
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     panels = figure.subplots(1, len(series), sharey=True)
     for axes, (name, trials) in zip(panels, series.items(), strict=True):
-        axes.plot([t.across for t in trials], [t.seconds for t in trials], color="0.6")
-        for proved, fill in ((True, "#0072b2"), (False, "white")):
-            shown = [t for t in trials if t.proved is proved]
-            axes.plot(
-                [t.across for t in shown],
-                [t.seconds for t in shown],
-                "o",
-                color="#0072b2",
-                markerfacecolor=fill,
-                label="proved" if proved else "not proved in time",
-            )
+        axes.plot([t.across for t in trials], [t.seconds for t in trials], color="0.7")
+        for trial in trials:
+            axes.plot(trial.across, trial.seconds, **_mark(trial))
         axes.set_yscale("log")
-        if "ticks" in name or "ops" in name:
+        if "devices, " not in name:
             axes.set_xscale("log")
+            axes.set_xticks(
+                [t.across for t in trials], [f"{t.across:,}" for t in trials]
+            )
+            axes.minorticks_off()
         axes.set_xlabel(name)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("CPU seconds")
-    panels[0].legend(frameon=False, fontsize=8)
+    text = "filled: proved; cross: none exists; hollow: out of time"
+    panels[0].set_title(text, fontsize=8, loc="left")
     figure.savefig(PICTURE, dpi=150)
+
+
+def _mark(trial: Trial) -> dict[str, str]:
+    if not trial.proved:
+        return {"marker": "o", "color": "#0072b2", "markerfacecolor": "white"}
+    return {"marker": "o" if trial.value is not None else "x", "color": "#0072b2"}
