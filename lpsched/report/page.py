@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from lpsched._version import __version__
+from lpsched.core.graph import Graph
 from lpsched.errors import MissingExtraError, UnsupportedError
 from lpsched.plot.captions import facts
 from lpsched.report import tables
@@ -126,6 +127,7 @@ def _fronts(cases: Sequence[Case]) -> list[dict[str, Any]]:
         {
             "x": front.objectives[0],
             "y": front.objectives[1],
+            "units": [_unit(front.graph, name) for name in front.objectives],
             "points": [
                 [*(str(p.objective[name]) for name in front.objectives), p.proved]
                 for p in front.points
@@ -133,6 +135,12 @@ def _fronts(cases: Sequence[Case]) -> list[dict[str, Any]]:
         }
         for front in fronts
     ]
+
+
+def _unit(graph: Graph, objective: str) -> str:
+    if objective in ("period", "makespan"):
+        return graph.time_unit
+    return "" if objective == "staleness" else graph.size_unit
 
 
 def _safe_json(data: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lpsched.analysis.explain import CAUSES, explain
@@ -193,8 +193,20 @@ def _origin(case: Case) -> Iterator[tuple[str, str]]:
     elif ranges:
         yield "delays", f"{len(graph.delays)} named, with limits of their own"
     if case.rounding is not None:
-        yield "rounding", ", ".join(f"{k} {v}" for k, v in case.rounding.items())
+        yield "rounding", _flat(case.rounding)
     for name, proof in case.proof.items():
         if proof.certificate is not None:
             text = f"{proof.kind}, {', '.join(proof.certificate)}"
             yield f"proof of {name.replace('_', ' ')}", text
+
+
+def _flat(data: Mapping[str, object]) -> str:
+    """Write nested data as one line."""
+    parts = []
+    for key, value in data.items():
+        name = key.replace("_", " ")
+        if isinstance(value, Mapping):
+            parts.append(f"{name} ({_flat(value)})")
+        else:
+            parts.append(f"{name} {value}")
+    return ", ".join(parts)

@@ -2,7 +2,7 @@
 
 const LANE = 30;
 const MEMORY_LANE = 26;
-const HEAD = 34;
+const HEAD = 52;
 const FOOT = 66;
 const MARGIN = { l: 110, r: 20, t: HEAD, b: FOOT };
 /** Bars beyond this are drawn only where the window shows them. */
@@ -99,8 +99,7 @@ class Chart {
   }
 
   #overlay() {
-    const { shapes, annotations } = this.#over();
-    return Plotly.relayout(this.node, { shapes, annotations });
+    return Plotly.relayout(this.node, { shapes: this.#shapes() });
   }
 
   #click(point) {
@@ -261,7 +260,8 @@ class Chart {
         tickvals: names.map((_, i) => i),
         ticktext: names,
       },
-      ...this.#over(),
+      shapes: this.#shapes(),
+      annotations: this.#names(),
     };
     if (!this.kernel) return layout;
     const held = run.memory.map((m, i) => plain(`${run.lanes[i].name} ${m.text}`));
@@ -276,23 +276,19 @@ class Chart {
     return layout;
   }
 
-  /** Lines in time and names of the sections, and all that is highlighted. */
-  #over() {
-    const { run, theme } = this;
-    const parts = [this.#frame()];
-    const { window, pixels } = this;
-    if (this.transfers) parts.push(transferArrows(run, window, theme));
-    if (this.cycle) parts.push(criticalCycle(run, window, theme));
-    if (this.chosen) parts.push(neighbourhood(run, this.chosen, window, pixels, theme));
-    return {
-      shapes: parts.flatMap((part) => part.shapes),
-      annotations: parts.flatMap((part) => part.annotations),
-    };
+  /** Lines in time, and all that is highlighted. */
+  #shapes() {
+    const { run, theme, window, pixels } = this;
+    const shapes = this.#lines();
+    if (this.transfers) shapes.push(...transferArrows(run, window, pixels, theme));
+    if (this.cycle) shapes.push(...criticalCycle(run, window, pixels, theme));
+    if (this.chosen) shapes.push(...neighbourhood(run, this.chosen, window, pixels, theme));
+    return shapes;
   }
 
-  #frame() {
+  /** The ends of the sections, and of the periods in the kernel. */
+  #lines() {
     const { run, theme } = this;
-    const [low, high] = this.window;
     const line = (time, dash, width) => ({
       type: "line",
       xref: "x",
@@ -303,27 +299,31 @@ class Chart {
       y1: 1,
       line: { color: theme.quiet, dash, width },
     });
-    const sections = run.sections.map((s) => ({ ...s, from: run.at(s.begin), to: run.at(s.end) }));
-    const ends = new Set(sections.flatMap((s) => [s.from, s.to]));
-    const shown = sections.filter((s) => s.from < high && s.to > low);
+    const ends = new Set(run.sections.flatMap((s) => [run.at(s.begin), run.at(s.end)]));
     const period = run.at(run.T);
     const count = this.kernel ? Math.round((this.kernel[1] - this.kernel[0]) / period) : 0;
     const inner = Array.from({ length: Math.max(0, count - 1) }, (_, i) => i + 1);
-    return {
-      shapes: [
-        ...[...ends].map((time) => line(time, "dash", 1)),
-        ...inner.map((i) => line(this.kernel[0] + i * period, "dot", 0.7)),
-      ],
-      annotations: shown.map((section) => ({
-        xref: "x",
-        yref: "paper",
-        x: (Math.max(section.from, low) + Math.min(section.to, high)) / 2,
-        y: 1,
-        yanchor: "bottom",
-        showarrow: false,
-        text: plain(section.name),
-        font: { color: theme.ink, size: 12 },
-      })),
-    };
+    return [
+      ...[...ends].map((time) => line(time, "dash", 1)),
+      ...inner.map((i) => line(this.kernel[0] + i * period, "dot", 0.7)),
+    ];
+  }
+
+  /** Names of the sections that are in view. */
+  #names() {
+    const { run, theme } = this;
+    const [low, high] = this.window;
+    const sections = run.sections.map((s) => ({ ...s, from: run.at(s.begin), to: run.at(s.end) }));
+    const shown = sections.filter((s) => s.from < high && s.to > low);
+    return shown.map((section) => ({
+      xref: "x",
+      yref: "paper",
+      x: (Math.max(section.from, low) + Math.min(section.to, high)) / 2,
+      y: 1,
+      yanchor: "bottom",
+      showarrow: false,
+      text: plain(section.name),
+      font: { color: theme.ink, size: 12 },
+    }));
   }
 }

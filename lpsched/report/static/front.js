@@ -3,8 +3,9 @@
 function drawFront(node, front) {
   const theme = themeOf(document.documentElement);
   const said = (name) => name.replaceAll("_", " ");
-  const axis = (name) => ({
-    title: { text: plain(said(name)) },
+  const axis = (name, unit) => ({
+    title: { text: plain(unit ? `${said(name)}, ${unit}` : said(name)) },
+    tickformat: "~s",
     color: theme.ink,
     gridcolor: theme.pale,
     zeroline: false,
@@ -36,8 +37,8 @@ function drawFront(node, front) {
     paper_bgcolor: theme.ground,
     plot_bgcolor: theme.ground,
     font: { color: theme.ink, size: 12, family: "system-ui, sans-serif" },
-    xaxis: axis(front.x),
-    yaxis: axis(front.y),
+    xaxis: axis(front.x, front.units[0]),
+    yaxis: axis(front.y, front.units[1]),
   };
   return Plotly.react(node, [trace], layout, { responsive: true, displaylogo: false });
 }
