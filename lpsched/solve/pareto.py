@@ -17,6 +17,7 @@ from lpsched.core.schedule import Schedule
 from lpsched.errors import Fault, InstanceError
 from lpsched.solve.facade import solve
 from lpsched.solve.params import CAPPED, Report, SolveParams
+from lpsched.solve.pipeline import read_pipeline
 from lpsched.solve.search import objective_values
 
 __all__ = ["Front", "Point", "pareto_front"]
@@ -114,10 +115,12 @@ def pareto_front(
         Not two different objectives.
     """
     pair = _checked(objectives)
-    x, y = sorted(pair, key=_capped_first)
+    pipeline = read_pipeline(graph) is not None
+    x, y = sorted(pair, key=_memory_first if pipeline else _capped_first)
     search = _FrontSearch(
         graph=graph,
         pair=(x, y),
+        alone=pipeline and x == "peak_memory",
         params=replace(params or SolveParams(), period_slack=Fraction(0)),
         report=report,
         interrupt=interrupt or threading.Event(),
@@ -153,6 +156,11 @@ def _checked(objectives: Sequence[str]) -> tuple[str, str]:
 def _capped_first(name: str) -> int:
     """Rank of an objective: the period can be capped best, the makespan not at all."""
     return 0 if name == "period" else 1 if name in CAPPED else 2
+
+
+def _memory_first(name: str) -> int:
+    """Rank of an objective on pipelines, whose own search knows memory limits."""
+    return -1 if name == "peak_memory" else _capped_first(name)
 
 
 @dataclass
@@ -191,6 +199,7 @@ class _Floor:
 class _FrontSearch:
     graph: Graph
     pair: tuple[str, str]
+    alone: bool  # under a cap on x minimise y alone: a search for x would take too long
     params: SolveParams
     report: Report | None
     interrupt: threading.Event
@@ -233,7 +242,7 @@ class _FrontSearch:
         """Settle two objectives under a cap on x; learn from what is proved."""
         params = replace(
             self._with_cap(cap),
-            objective=objective,
+            objective=objective[:1] if self.alone and cap is not None else objective,
             hint=start or self.params.hint,
             time_limit=max(0.1, SHARE * self._remaining),
         )

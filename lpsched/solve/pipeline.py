@@ -23,6 +23,7 @@ from lpsched.heuristics.synchronous.constructions import (
 )
 from lpsched.heuristics.synchronous.orders import Orders
 from lpsched.heuristics.synchronous.scheduled import timed
+from lpsched.solve.relax import with_at_most
 from lpsched.solve.search import Search
 from lpsched.verify import verify
 
@@ -82,12 +83,15 @@ def search_pipeline(search: Search, pipeline: Pipeline, *, seconds: float) -> bo
         False if it is proved that no schedule exists.
     """
     end = search.remaining - seconds
+    cap = _memory_cap(search, pipeline)
+    if cap is not None:
+        pipeline = pipeline_of(with_at_most(search.graph, cap))
     chain = _chain(pipeline)
     if chain is None:
         return _search_placed(search, pipeline, end)
     search.period_searched = True
     try:
-        _bound(search, chain)
+        _bound(search, chain, cap)
     except NoScheduleError:
         return False
     if "period" not in search.params.objective:
@@ -182,19 +186,43 @@ def with_microbatches(graph: Graph, count: int) -> Graph:
     )
 
 
-def _bound(search: Search, chain: Chain) -> None:
+def _memory_cap(search: Search, pipeline: Pipeline) -> int | None:
+    """Memory that may be used at most: as asked, or the least if that comes first.
+
+    One microbatch after the other takes the least where a stage is alone.
+    """
+    if search.params.objective[0] != "peak_memory":
+        return search.params.at_most.get("peak_memory")
+    for bound in objective_bounds(search.graph, "peak_memory"):
+        search.raise_bound("peak_memory", bound.value, bound.proof)
+    orders: Orders = {device: [] for device in pipeline.stages_on}
+    for m in range(pipeline.microbatches):
+        for kind, stages in (("F", 1), ("I", -1), ("W", -1)):
+            for s in range(pipeline.num_stages)[::stages]:
+                orders[pipeline.devices[s]].append(Slot(kind, s, m))
+    _offer(search, pipeline, orders, "one at a time")
+    if search.proved("peak_memory"):
+        return search.best_values["peak_memory"]
+    return search.params.at_most.get("peak_memory")
+
+
+def _bound(search: Search, chain: Chain, cap: int | None) -> None:
     """Raise the bounds of the period and of the makespan.
 
     With flush they are one and the same; without, an iteration's makespan obeys the
-    bounds with flush all the same.
+    bounds with flush all the same. What holds given a cap on the memory, which the
+    verifier cannot see, is a solver's word.
     """
-    objectives = search.params.objective
-    if "period" in objectives:
-        best = chain_bounds(chain)[0]
-        search.raise_bound("period", best.value, best.proof)
-    if "makespan" in objectives:
-        best = chain_bounds(replace(chain, flush=True))[0]
-        search.raise_bound("makespan", best.value, best.proof)
+    for objective in ("period", "makespan"):
+        if objective not in search.params.objective:
+            continue
+        flushed = chain if objective == "period" else replace(chain, flush=True)
+        best = chain_bounds(flushed)[0]
+        proof = best.proof
+        if cap is not None:
+            given = {"given": {"peak_memory": cap}, "kind": proof.kind}
+            proof = Proof(kind="exhaustion", value=best.value, certificate=given)
+        search.raise_bound(objective, best.value, proof)
 
 
 def _bound_generally(search: Search) -> None:

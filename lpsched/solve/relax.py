@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lpsched.core.graph import Device, Graph
 
-__all__ = ["has_memory_limit", "with_memory", "without_memory_limits"]
+__all__ = ["has_memory_limit", "with_at_most", "with_memory", "without_memory_limits"]
 
 
 def has_memory_limit(graph: Graph) -> bool:
@@ -20,4 +20,13 @@ def without_memory_limits(graph: Graph) -> Graph:
 def with_memory(graph: Graph, limit: int | None) -> Graph:
     """Return the graph with this memory on every device; None for no limit."""
     devices = tuple(Device(id=device.id, memory=limit) for device in graph.devices)
+    return graph.replace(devices=devices)
+
+
+def with_at_most(graph: Graph, cap: int) -> Graph:
+    """Return the graph with no more memory than the cap on any device."""
+    devices = tuple(
+        Device(id=d.id, memory=cap if d.memory is None else min(cap, d.memory))
+        for d in graph.devices
+    )
     return graph.replace(devices=devices)
