@@ -66,6 +66,9 @@ figures: $(STAMP)  ## make every picture and number of the README
 fuzz: $(STAMP)  ## set the back ends against each other (FUZZ_SECONDS=600)
 	$(RUN) tests/agreement.py --seconds $(FUZZ_SECONDS)
 
+instances: $(STAMP)  ## write the instances that follow a rule
+	$(RUN) -m benchmarks.instances
+
 lint: $(STAMP)  ## check style, types and floors
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check

@@ -57,8 +57,11 @@ def group_bound(sites: Sites) -> Bound | None:
 
 def least_work(sites: Sites, group: Sequence[OpId]) -> int:
     """Ticks of a colocate group on the device that runs it fastest."""
+    graph = sites.graph
+    if all(isinstance(graph.op_by_id[op].duration, int) for op in group):
+        return sum(sites.least_duration(op) for op in group)
     return min(
-        sum(sites.graph.duration(op, site) for op in group)
+        sum(graph.duration(op, site) for op in group)
         for site in sites.allowed[group[0]]
     )
 

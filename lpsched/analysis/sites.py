@@ -68,6 +68,9 @@ class Sites:
 
     def least_duration(self, op: OpId) -> int:
         """Ticks that `op` takes on the fastest device left to it."""
+        duration = self.graph.op_by_id[op].duration
+        if isinstance(duration, int):
+            return duration
         return min(self.graph.duration(op, site) for site in self.allowed[op])
 
     def edge_weight(self, edge: Edge) -> int:
@@ -102,14 +105,18 @@ class Sites:
         devices and links are alike.
         """
         graph, src, dst = self.graph, edge.src, edge.dst
+        sources, targets = self.allowed[src], self.allowed[dst]
         together = self.group_of[src] == self.group_of[dst]
-        pairs: Iterable[tuple[Site, Site]] = (
-            (p, q)
-            for p in self.allowed[src]
-            for q in ((p,) if together else self.allowed[dst])
-        )
-        if not graph.links and isinstance(graph.op_by_id[src].duration, int):
-            pairs = {p == q: (p, q) for p, q in pairs}.values()
+        alike = not graph.links and isinstance(graph.op_by_id[src].duration, int)
+        pairs: Iterable[tuple[Site, Site]]
+        if together:
+            pairs = [(p, p) for p in (sources[:1] if alike else sources)]
+        elif alike:
+            shared = set(targets).intersection(sources)
+            pairs = [(p, p) for p in tuple(shared)[:1]]
+            pairs += [(p, q) for p in sources[:2] for q in targets[:2] if p != q][:1]
+        else:
+            pairs = ((p, q) for p in sources for q in targets)
         for p, q in pairs:
             transfer = graph.transfer_ticks(edge.tensor, p, q)
             crossing = p != q and p is not None and q is not None

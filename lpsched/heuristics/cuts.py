@@ -142,7 +142,23 @@ class _Table:
         self._barred: _Ints = barred @ held
         self._least: _Ints = ticks.min(axis=0) @ held
         self._transfers = _rows(work.transfers or [[0] * len(work.states)])
-        self._at_most = at_most
+        known = [x for x in (at_most, self._attainable()) if x is not None]
+        self._at_most = min(known, default=None)
+
+    def _attainable(self) -> int | None:
+        r"""A maximum that some chain of pieces keeps, where that is plain to see.
+
+        If each state holds the one before, devices are alike and transfers free, cut
+        as soon as a piece has its share: none is longer than
+
+        .. math:: \lceil L / P \rceil + \max_i L(S_i \setminus S_{i-1}).
+        """
+        words, loads = self._words, self._load
+        free = not self._transfers.any() and not self._barred.any()
+        if len(loads) > 1 or not free or (words[:-1] & ~words[1:]).any():
+            return None
+        share = -(-int(loads[0, -1]) // self._num_devices)
+        return share + int(np.diff(loads[0]).max(initial=0))
 
     def _beyond(self, state: int) -> tuple[_Ints, _Ints]:
         """Greater states that may follow one, and each piece's cost by device."""

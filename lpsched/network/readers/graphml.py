@@ -147,13 +147,24 @@ def _chosen(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 # -- any other ---------------------------------------------------------------------
 
 
+def _no_negative(item: Item, names: Sequence[str], log: FaultLog) -> None:
+    for name in names:
+        value = item.data.get(name)
+        if isinstance(value, int) and value < 0:
+            log.add(item.line, f"{name}: expected an integer >= 0, got {value}")
+        elif isinstance(value, float):
+            log.add(item.line, f"{name}: expected an integer, got {value}")
+
+
 def _bare(marked: Marked, log: FaultLog, source: str) -> dict[str, Any]:
     for node in marked.nodes:
         if "duration" not in node.data:
             log.add(node.line, f"node {node.name!r} has no duration")
+        _no_negative(node, ("duration",), log)
     for edge in marked.edges:
         if "delay" not in edge.data:
             log.add(edge.line, f"edge {edge.src!r} -> {edge.dst!r} has no delay")
+        _no_negative(edge, ("delay", "lag"), log)
     return {
         "schema": "lpsched/graph/1",
         "name": str(marked.data.get("name") or network_name(source)),
