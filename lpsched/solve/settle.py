@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lpsched.analysis.bounds import objective_bounds
+from lpsched.analysis.freedom import has_free_delays
 from lpsched.core.result import Status
 from lpsched.formulations.api import Outcome
 from lpsched.solve.backends import exhaustion, is_placement, probe
@@ -122,8 +123,8 @@ def _time_placement(
     """
     best = search.best
     caps = search.settled_before(objective)
-    is_next = set(search.settled) - {"period"} == {"communication"}
-    if best is None or not is_next or not is_placement(search.graph, {"communication"}):
+    is_placed = "communication" in search.settled and has_free_delays(search.graph)
+    if best is None or not is_placed:
         return
     placement = {op: at.device for op, at in best.ops.items() if at.device is not None}
     probe(

@@ -8,14 +8,25 @@ from random import Random
 
 import pytest
 from factories import make_graph, make_op, make_tensor, training_chain
-from placement_problems import least_placement, random_placement_graph, vgg16_problem
+from placement_problems import (
+    brute_force_cost,
+    least_placement,
+    random_placement_graph,
+    random_problem,
+    vgg16_problem,
+)
 
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.result import Status, Stop
 from lpsched.errors import UnsupportedError
 from lpsched.formulations.api import Limits, Request
 from lpsched.formulations.deadline import Deadline
-from lpsched.formulations.partition import least_communication, solve_at_period
+from lpsched.formulations.partition import (
+    least_communication,
+    pricing,
+    relaxation,
+    solve_at_period,
+)
 from lpsched.formulations.partition.search import Search
 from lpsched.verify import measure, verify
 
@@ -220,3 +231,22 @@ def test_what_times_decide_is_refused(
     request = Request(graph=graph, period=9, minimise=minimise, at_most=caps)
     with pytest.raises(UnsupportedError):
         solve_at_period(request, LIMITS)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_graphs_too_wide_for_exact_costs_still_get_true_bounds(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a handful of states messages are forgotten, which only lowers costs."""
+    monkeypatch.setattr(relaxation, "MOST_STATES", 3)
+    monkeypatch.setattr(pricing, "MOST_STATES", 3)
+    problem = random_problem(Random(seed))
+    best = brute_force_cost(problem)
+    found = Search(problem, Deadline(20)).run()
+    if best is None:
+        assert found.placed is None
+        assert found.is_infeasible or found.bound <= problem.most_cost
+        return
+    assert not found.is_infeasible
+    assert found.bound <= best
+    assert found.cost is None or found.cost >= best
