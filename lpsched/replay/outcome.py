@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -141,18 +141,7 @@ def outcome_of(
     times = _times_of_kinds(spans)
     ticks = sum(one for passes in work.values() for one in passes)
     length = tick if tick is not None else Fraction(sum(times.values()), max(1, ticks))
-    passes = Counter(action.kind for action in steps.actions.values())
-    passes["U"] = len(work.get("U", ()))
-    kinds = tuple(
-        Row(
-            name=kind,
-            passes=passes[kind],
-            predicted=sum(work[kind]) * length,
-            measured=times.get(kind, 0),
-        )
-        for kind in "FIWBU"
-        if kind in work and (kind != "U" or any(work[kind]) or kind in times)
-    )
+    kinds = tuple(_rows(work, times, steps, length))
     measured = _makespan(spans) if graph.flush else _period(spans)
     predicted = schedule.period * length
     return Outcome(
@@ -170,6 +159,25 @@ def outcome_of(
         tolerance=tolerance,
         spans=tuple(map(tuple, spans)),
     )
+
+
+def _rows(
+    work: Mapping[str, Sequence[int]],
+    times: Mapping[str, int],
+    steps: Steps,
+    tick: Fraction,
+) -> Iterator[Row]:
+    """One row a kind of pass; none for updates that take no time."""
+    passes = Counter(action.kind for action in steps.actions.values())
+    passes["U"] = len(work.get("U", ()))
+    for kind in "FIWBU":
+        if kind in work and (kind != "U" or any(work[kind]) or kind in times):
+            yield Row(
+                name=kind,
+                passes=passes[kind],
+                predicted=sum(work[kind]) * tick,
+                measured=times.get(kind, 0),
+            )
 
 
 def _by_iteration(spans: Sequence[Span]) -> Mapping[int, list[Span]]:

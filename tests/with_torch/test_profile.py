@@ -161,6 +161,7 @@ def test_profiles_are_written_by_the_command_line(
     out, _ = capsys.readouterr()
     assert "block2_TransformerEncoderLayer" in out
     assert load_network(target).time_unit == "ns"
+    assert load_network(target).name == "torch_models"
     assert main([*argv, "--analytic", "--json"]) == 0
     out, err = capsys.readouterr()
     assert "warning: layer 'block0_Embedding' comes out as ZERO work in F, W" in err

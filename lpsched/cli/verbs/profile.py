@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,7 @@ from lpsched.cli.output import (
     save_text,
 )
 from lpsched.core.io import document_text, network_to_document
+from lpsched.network.readers import network_name
 
 if TYPE_CHECKING:
     from lpsched.replay.profile import Profile
@@ -79,7 +81,9 @@ def command(
     else:
         torch.set_num_threads(threads)
         profile = measure_times(load_chain(model, seed=seed), runs=repeats)
-    save_text(output, document_text(network_to_document(profile.network)))
+    place = model.rpartition(":")[0].removesuffix(".py").replace(".", "/")
+    network = replace(profile.network, name=network_name(place))
+    save_text(output, document_text(network_to_document(network)))
     for warning in profile.warnings:
         complain(f"warning: {warning}")
     for remark in profile.remarks:

@@ -95,11 +95,7 @@ def layout_instance(
         if not row:
             log.add(f"stage {i}", "is empty, and an instance has layers in every stage")
     log.check()
-    ends = [sum(map(len, rows[: i + 1])) for i in range(len(rows))]
-    stages = [
-        [layer for group in groups[end - len(row) : end] for layer in group]
-        for row, end in zip(rows, ends, strict=True)
-    ]
+    stages = _stages(rows, groups)
     return {
         "schema": "lpsched/instance/1",
         "name": name,
@@ -108,6 +104,15 @@ def layout_instance(
         "training": {"mode": "synchronous", "microbatches": 2 * len(rows)},
         "placement": {"rule": "stages", "stages": stages, "arrangement": "loop"},
     }
+
+
+def _stages(rows: Sequence[str], groups: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Layers of each stage: as many groups as it has letters."""
+    ends = [sum(map(len, rows[: i + 1])) for i in range(len(rows))]
+    return [
+        [layer for group in groups[end - len(row) : end] for layer in group]
+        for row, end in zip(rows, ends, strict=True)
+    ]
 
 
 def _unit_network(names: Sequence[str], name: str) -> dict[str, Any]:
