@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.instances import FAMILIES, written
 from lpsched.analysis.bounds import period_bound
-from lpsched.bench import Verdict, find_cases, run_case
+from lpsched.bench import Case, Verdict, find_cases, run_case
 from lpsched.core.io import load_instance, parse_text
 from lpsched.network import compile_instance, find_shipped
 from lpsched.solve import SolveParams
@@ -25,6 +25,34 @@ def test_the_names_of_instances_are_those_of_their_files_and_differ() -> None:
     names = [case.instance.name for case in CASES.values()]
     assert names == list(CASES)
     assert len(find_cases([INSTANCES])) == len(CASES)
+
+
+#: Chains whose optima no run of `lpsched bench` has proved in five minutes.
+UNTIMED = ("chain8-s0", "chain8-s4", "chain8-s6", "chain8-s8")
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_best_known_values_are_complete(case: Case) -> None:
+    """Every objective has value, bound, method and time, and a bound has its proof.
+
+    Of some chains the optima are proved elsewhere (optima.json), no time is known.
+    """
+    known = case.instance.known
+    assert list(known) == list(case.instance.objective)
+    for entry in known.values():
+        assert entry.method is not None
+        assert entry.seconds is not None or case.instance.name in UNTIMED
+        assert entry.bound is None or entry.bound <= entry.value
+        assert (entry.bound is None) == (entry.proof is None)
+
+
+@pytest.mark.parametrize("network", ["vgg16", "alexnet"])
+def test_another_device_never_makes_the_best_known_period_longer(network: str) -> None:
+    periods = [
+        CASES[f"{network}-{devices}"].instance.known["period"].value
+        for devices in range(2, 17)
+    ]
+    assert periods == sorted(periods, reverse=True)
 
 
 def _generated() -> Iterator[tuple[str, str]]:

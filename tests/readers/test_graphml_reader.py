@@ -251,6 +251,12 @@ def test_a_value_must_be_of_its_declared_type(kind: str, value: str) -> None:
     assert faults(text) == [f"line 2: duration: expected a {kind}, got {value!r}"]
 
 
+def test_a_negative_duration_is_told_with_its_line() -> None:
+    key = '<key id="k" for="node" attr.name="duration" attr.type="int"/>'
+    text = head('<node id="a"><data key="k">-3</data></node>', keys=key)
+    assert faults(text) == ["line 2: duration: expected an integer >= 0, got -3"]
+
+
 def test_what_an_editor_draws_is_passed_over() -> None:
     key = '<key id="g" for="node" yfiles.type="nodegraphics"/>'
     key += '<key id="k" for="node" attr.name="duration" attr.type="double"/>'
