@@ -11,17 +11,28 @@ from pathlib import Path
 from benchmarks.registry import family, table
 from lpsched.core.graph import Graph
 from lpsched.core.instance import Instance
-from lpsched.core.io import load_instance
+from lpsched.core.io import load_instance, load_network
+from lpsched.core.network import Network
 from lpsched.core.result import Result, relative_gap
 from lpsched.network import compile_instance, compile_network, load_shipped
 from lpsched.solve import SolveParams, compare, solve
 
-STORED = Path(__file__).resolve().parents[1] / "instances" / "placement"
-NETWORKS = ("vgg16", "resnet18", "gpt2-small")
+INSTANCES = Path(__file__).resolve().parents[1] / "instances"
+STORED = INSTANCES / "placement"
+SHIPPED = ("vgg16", "resnet18", "gpt2-small")
 DEVICES = (4, 8, 16)
 SLACKS = (0, 1, 2, 5)
 #: Devices and limits at which the loads of `vgg16-p8-5` cannot be packed.
 OVERFULL = ((8, 584), (8, 590), (12, 393), (12, 405))
+
+
+def _networks() -> dict[str, Network]:
+    """Shipped networks, costs in MAC, and those measured, in microseconds."""
+    measured = sorted((INSTANCES / "measured").glob("*-network.yaml"))
+    return {
+        **{name: load_shipped(name) for name in SHIPPED},
+        **{f"measured {p.stem[:-8]}": load_network(p) for p in measured},
+    }
 
 
 def _gap(value: int | str | None, bound: int | None) -> str:
@@ -76,10 +87,10 @@ def placement(seconds: float) -> None:
     """Networks on 4, 8 and 16 devices at 0, 1, 2 and 5 % over the least period."""
     heads = ["network", "ops", "devices", "slack", "limit", "communication", "bound"]
     heads += ["gap", "CPU s", "seconds"]
-    for name in NETWORKS:
+    for name, network in _networks().items():
         rows = []
         for count in DEVICES:
-            graph = compile_network(load_shipped(name), devices=count).graph
+            graph = compile_network(network, devices=count).graph
             first = SolveParams(objective=("period",), time_limit=seconds)
             least = solve(graph, first).require_schedule().period
             for slack in SLACKS:
@@ -98,9 +109,9 @@ def placement(seconds: float) -> None:
 def savings(seconds: float) -> None:
     """What PipeDream and LayerPipe send, and what would do at their own period."""
     rows: list[Sequence[object]] = []
-    for name in NETWORKS:
+    for name, network in _networks().items():
         for count in DEVICES:
-            graph = compile_network(load_shipped(name), devices=count).graph
+            graph = compile_network(network, devices=count).graph
             rows += _saved(name, graph, seconds)
     heads = ("network", "devices", "method", "period", "sends", "would do", "bound")
     title = f"communication at the methods' own periods, limit {seconds:g} s each"
