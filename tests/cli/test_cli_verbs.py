@@ -272,3 +272,13 @@ def test_a_written_file_is_told_to_programs_and_to_people(
     assert out == ""
     assert f"{model}: written" in err
     assert f"lpsched {__version__}: " in err
+
+
+def test_a_back_end_that_cannot_go_on_says_why(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The delays of this chain have an upper limit."""
+    objective = ("--objective", "period,communication")
+    argv = ("solve", str(SMALL), "--backend", "partition", *objective)
+    assert main(argv) == 4
+    assert "delays without upper limit" in capsys.readouterr().err

@@ -259,11 +259,20 @@ def _write(answer: Answer, output: Path | None, manner: Manner) -> None:
     note(f"{output} written", quiet=manner.quiet)
 
 
-def _show(answer: Answer, problem: Problem, manner: Manner) -> None:
-    result = answer.result
-    if answer.conflict is not None and not manner.quiet:
+def _say_why(answer: Answer) -> None:
+    """Say which rules conflict, or what the back end cannot do."""
+    if answer.conflict is not None:
         complain(f"infeasible: {answer.conflict['reason']}")
         complain(f"rules in conflict: {', '.join(answer.conflict['rules'])}")
+    reason = (answer.result.stats or {}).get("unsupported")
+    if reason is not None:
+        complain(f"not searched to the end: {reason}")
+
+
+def _show(answer: Answer, problem: Problem, manner: Manner) -> None:
+    result = answer.result
+    if not manner.quiet:
+        _say_why(answer)
     if manner.json:
         document = result_to_document(result)
         if answer.conflict is not None:
