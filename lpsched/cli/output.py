@@ -7,7 +7,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -23,6 +23,7 @@ __all__ = [
     "complain",
     "keys_of",
     "note",
+    "note_all",
     "number",
     "percent",
     "print_json",
@@ -45,6 +46,12 @@ def note(text: str, *, quiet: bool = False) -> None:
     """Write a remark to stderr unless told to be quiet."""
     if not quiet:
         print(text, file=sys.stderr)  # noqa: T201 - the command line
+
+
+def note_all(texts: Iterable[str], *, quiet: bool = False) -> None:
+    """Write remarks to stderr, a line each."""
+    for text in texts:
+        note(text, quiet=quiet)
 
 
 def wrote(

@@ -46,6 +46,8 @@ class Problem:
         How real costs became ticks, for `result.rounding`.
     stages : tuple of tuple of str, or None
         The layers of each stage, for `result.stats`.
+    notes : tuple of str
+        What people should know of the stages that were found.
     """
 
     graph: Graph
@@ -54,6 +56,7 @@ class Problem:
     objective: tuple[str, ...] | None = None
     period_slack: Fraction | None = None
     max_period: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 def load_problem(file: str, devices: int | None) -> Problem:
@@ -90,6 +93,7 @@ def _problem(
             graph=compiled.graph,
             rounding=_rounding(compiled),
             stages=compiled.stages,
+            notes=compiled.notes,
             objective=loaded.objective,
             period_slack=loaded.period_slack,
             max_period=loaded.max_period,

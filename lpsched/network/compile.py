@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 from lpsched.core.graph import Device, DeviceId, Graph, Op
 from lpsched.core.instance import (
@@ -121,6 +122,11 @@ def _compile(instance: Instance, network: Network, *, prefix: str) -> Compiled:
         _iteration(plans, instance),
         [device.id for device in instance.devices],
     )
+    if placement.stages != instance.placement.stages and _branches(network):
+        notes.append(
+            "the layers branch, and stages were cut in the file's order of them; in"
+            " another one their loads may come out more even"
+        )
     frame = Graph(
         name=instance.name,
         devices=tuple(Device(id=d.id, memory=d.memory) for d in instance.devices),
@@ -147,6 +153,12 @@ def _compile(instance: Instance, network: Network, *, prefix: str) -> Compiled:
         notes=tuple(notes),
         stages=_ordered_stages(network, stage_lists(placement)),
     )
+
+
+def _branches(network: Network) -> bool:
+    """Whether a layer has another predecessor than the layer above it."""
+    layers = network.ordered_layers
+    return any(set(b.inputs) - {a.name} for a, b in pairwise(layers))
 
 
 def _ordered_stages(

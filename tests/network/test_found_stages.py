@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_networks import graph_of, instance_of, timed
+from small_networks import graph_of, instance_of, network_document, timed
 
+from lpsched.cli import main
 from lpsched.core.instance import Instance
 from lpsched.core.io import instance_from_document
 from lpsched.errors import InstanceError
@@ -122,6 +125,33 @@ def test_leftover_devices_and_idle_stages_are_told() -> None:
     assert compile_instance(lop_sided).notes == (
         "2 stages would have no greater load than these 3",
     )
+
+
+def test_that_another_order_of_branches_might_do_better_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ticks a kind: a | b | c, e, d up to 10; a, e | b | c, d up to 9."""
+    branches = [
+        timed("a", 5, 5, 5),
+        timed("b", 9, 9, 9),
+        timed("c", 1, 1, 1, inputs=["a"]),
+        timed("e", 4, 4, 4, inputs=["a"]),
+        timed("d", 5, 5, 5, inputs=["b", "c", "e"]),
+    ]
+    document = {
+        "schema": "lpsched/instance/1",
+        "network": network_document(*branches),
+        "devices": 3,
+        "placement": {"rule": "contiguous"},
+    }
+    [told] = compile_instance(instance_from_document(document)).notes
+    assert told.startswith("the layers branch")
+    file = tmp_path / "branches.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    assert main(["build", str(file), "-o", str(tmp_path / "graph.json")]) == 0
+    assert told in capsys.readouterr().err
+    assert main(["build", str(file), "-o", str(tmp_path / "graph.json"), "-q"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_more_stages_than_layers_are_refused() -> None:

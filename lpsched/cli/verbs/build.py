@@ -13,7 +13,14 @@ from lpsched.cli.options import (
     OutputOption,
     one_count,
 )
-from lpsched.cli.output import note, print_text, require_writable, save_text, wrote
+from lpsched.cli.output import (
+    note,
+    note_all,
+    print_text,
+    require_writable,
+    save_text,
+    wrote,
+)
 from lpsched.cli.problem import load_problem
 from lpsched.core.io import document_text, graph_to_document
 
@@ -35,6 +42,7 @@ def command(
     """
     require_writable(output)
     problem = load_problem(file, one_count(devices))
+    note_all(problem.notes, quiet=manner.quiet)
     graph = problem.graph
     text = document_text(graph_to_document(graph))
     if output is None:

@@ -32,6 +32,7 @@ from lpsched.cli.options import (
 from lpsched.cli.output import (
     keys_of,
     note,
+    note_all,
     print_json,
     print_table,
     require_writable,
@@ -120,6 +121,8 @@ def command(
         check_report()
     _check_plot(plot, pareto)
     problems = _problems(file, devices, memory)
+    for problem in problems:
+        note_all(problem.notes, quiet=manner.quiet)
     params = SolveParams(
         objective=parse_list(objective),
         time_limit=time_limit,

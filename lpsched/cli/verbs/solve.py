@@ -31,6 +31,7 @@ from lpsched.cli.options import (
 from lpsched.cli.output import (
     complain,
     note,
+    note_all,
     number,
     percent,
     print_json,
@@ -127,6 +128,7 @@ def command(
     }
     _refuse_with_method(method, solver_only)
     problem = load_problem(file, one_count(devices))
+    note_all(problem.notes, quiet=manner.quiet)
     plain, values = problem.graph, {}
     if unfold_by is not None or delays is not None:
         values = chosen_delays(plain, delays)
