@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection
 
 from lpsched._version import __version__
 from lpsched.bench.cases import Case
@@ -152,20 +153,40 @@ def _in_processes(
     interrupt: threading.Event,
 ) -> None:
     context = multiprocessing.get_context("spawn")
-    stop = context.Event()
-    with ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_begin_worker, initargs=(stop,)
-    ) as pool:
-        pending = {pool.submit(_work, case, params) for case in cases}
+    # Workers wait for the pipe's other end to close: it does if this process dies, too.
+    # (An event would hang here once a worker that waits for it has died.)
+    reader, writer = context.Pipe(duplex=False)
+    with (
+        ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=_begin_worker, initargs=(reader,)
+        ) as pool,
+        writer,
+    ):
+        with _ctrl_c_blocked():
+            pending = {pool.submit(_work, case, params) for case in cases}
         while pending:
             done, pending = wait(pending, _PULSE, return_when=FIRST_COMPLETED)
             for future in done:
                 if not future.cancelled():
                     keep(_outcome(future, interrupt))
             if interrupt.is_set():
-                stop.set()
+                writer.close()
                 for future in pending:
                     future.cancel()
+        pool.shutdown()
+
+
+@contextlib.contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Block Ctrl-C for processes begun here: the parent answers it for all."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _outcome(future: Future[Row | None], interrupt: threading.Event) -> Row | None:
@@ -182,17 +203,14 @@ def _outcome(future: Future[Row | None], interrupt: threading.Event) -> Row | No
 _interrupt = threading.Event()
 
 
-def _begin_worker(stop: Event) -> None:
-    """Leave Ctrl-C to the parent, which sets `stop`; end if the parent ends."""
+def _begin_worker(reader: Connection) -> None:
+    """Leave Ctrl-C to the parent; end when it closes its end of the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_watch, args=(stop,), daemon=True).start()
+    threading.Thread(target=_watch, args=(reader,), daemon=True).start()
 
 
-def _watch(stop: Event) -> None:
-    parent = multiprocessing.parent_process()
-    while not stop.wait(_PULSE):
-        if parent is not None and not parent.is_alive():
-            os._exit(1)
+def _watch(reader: Connection) -> None:
+    reader.poll(None)
     _interrupt.set()
     time.sleep(_GRACE)
     os._exit(1)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -129,6 +133,29 @@ def test_an_interrupt_keeps_what_is_done(tmp_path: Path, jobs: int) -> None:
     rows = run_cases(cases, jobs=jobs, on_row=stop, interrupt=interrupt)
     assert [row.instance for row in rows] == ["quick"]
     assert rows == seen
+
+
+def test_ctrl_c_is_heard_by_all_processes_and_answered_by_one(tmp_path: Path) -> None:
+    """A terminal sends it to the workers, too: the run ends with what is done."""
+    quick = instance(tmp_path, "quick")
+    slow = [INSTANCES / "chains8" / f"chain8-s{seed}.yaml" for seed in (0, 4, 8)]
+    results = tmp_path / "results.json"
+    argv = ["bench", str(quick), *map(str, slow), "--jobs", "2", "-v", "-o"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lpsched", *argv, str(results)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    assert "quick.json: new" in process.stderr.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "1 of 4 instances: 1 new" in out
+    assert "Traceback" not in err
+    assert [r["instance"] for r in json.loads(results.read_text())["rows"]] == ["quick"]
 
 
 def test_bad_instances_are_told_before_any_work(
