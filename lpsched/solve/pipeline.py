@@ -101,14 +101,15 @@ def search_pipeline(search: Search, pipeline: Pipeline, *, seconds: float) -> bo
     if search.cap is not None and bound > search.cap:
         return False
     search.report("period", "constructing schedules")
-    pause = search.remaining - _CONSTRUCTION_SHARE * (search.remaining - end)
+    share = _CONSTRUCTION_SHARE if _is_countable(search, chain) else 1.0
+    pause = search.remaining - share * (search.remaining - end)
     for construction in _ranked(search, chain, pause):
         orders = construction.function(pipeline, chain, bound)
         if orders is not None:
             _offer(search, pipeline, orders, construction.name)
         if search.proved("period") or search.stopped or search.remaining < pause:
             break
-    if _counts(search):
+    if _is_countable(search, chain):
         _Closing(search, pipeline, chain).run(end)
     return True
 
@@ -127,14 +128,20 @@ def _search_placed(search: Search, pipeline: Pipeline, end: float) -> bool:
         search.period_searched = len(search.graph.ops) > _MOST_OPS
         return True
     search.period_searched = True
-    if "period" in search.params.objective and _counts(search):
+    if "period" in search.params.objective and _is_countable(search, lanes):
         _Closing(search, pipeline, lanes).run(end)
     return True
 
 
-def _counts(search: Search) -> bool:
-    """Whether the counting model is to close a gap."""
-    return not search.proved("period") and search.params.backend in ("auto", "cpsat")
+def _is_countable(search: Search, chain: Chain) -> bool:
+    """Whether a gap is left that the counting model may close."""
+    from lpsched.formulations.pipeline import (  # noqa: PLC0415 - loads a solver
+        MAX_ORDERS,
+        num_orders,
+    )
+
+    asked = search.params.backend in ("auto", "cpsat")
+    return asked and not search.proved("period") and num_orders(chain) <= MAX_ORDERS
 
 
 def _ranked(search: Search, chain: Chain, pause: float) -> list[Construction]:
@@ -280,13 +287,6 @@ class _Closing:
 
     def run(self, end: float) -> None:
         """Try periods until the bound is met, or until `end` seconds remain."""
-        from lpsched.formulations.pipeline import (  # noqa: PLC0415 - loads a solver
-            MAX_ORDERS,
-            num_orders,
-        )
-
-        if num_orders(self.chain) > MAX_ORDERS:
-            return
         self.search.searched("cpsat")
         budget = _FIRST_TRIAL
         trials = [self._low()]

@@ -53,21 +53,21 @@ class Construction:
 def constructions(seed: int = 0) -> Iterator[Construction]:
     """All constructions: those that meet a bound most often first.
 
-    ZB-H1's order, which takes no time; deadline list scheduling at the bound; unrolled
-    kernels; deadlines that hasten I's; the greedy scheduler under each setting and
+    ZB-H1's order, which takes no time; deadline list scheduling at the bound; the
+    greedy scheduler under each setting; unrolled kernels; deadlines that hasten I's;
     other published orders; then deadlines for targets above the bound, and with I's
     and W's moved at random.
     """
     yield _published("zb-h1", partial(zero_bubble_order, depth=1))
     yield _deadlines()
+    for setting in SETTINGS:
+        yield _published("zb-auto", partial(automatic_order, setting=setting))
     for laps in LAPS:
         for late in (False, True):
             function = partial(_unrolled, laps=laps, late=late)
             yield Construction(name="kernel", function=function)
     for eighths in _HASTE:
         yield _deadlines(haste=Fraction(eighths, 8))
-    for setting in SETTINGS:
-        yield _published("zb-auto", partial(automatic_order, setting=setting))
     yield _published("zb-h2", partial(zero_bubble_order, depth=2))
     yield _published("1f1b", one_f_one_b_order)
     yield _published("gpipe", gpipe_order)
