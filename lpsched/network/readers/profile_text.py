@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -67,10 +67,25 @@ def parse_profile(text: str, log: FaultLog) -> Profile:
     FormatError
         With every fault and its line; too large a file at the line that is too many.
     """
+    lines = text.split("\n")
+    _refuse_too_many(lines, log)
     reader = _Reader(log)
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         reader.line(number, line)
     return reader.profile()
+
+
+def _refuse_too_many(lines: Sequence[str], log: FaultLog) -> None:
+    """Stop at the line that is too many, before any is read for what it says."""
+    nodes = edges = 0
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("\t"):
+            edges += 1
+        elif line.strip():
+            nodes += 1
+        if nodes > MAX_NODES or edges > MAX_EDGES:
+            limit = f"{MAX_NODES:,} nodes or {MAX_EDGES:,} edges"
+            raise log.fail(number, f"more than {limit}: taken for a mistake")
 
 
 class _Reader:
@@ -83,14 +98,11 @@ class _Reader:
         self._edges: dict[tuple[str, str], int] = {}
 
     def line(self, number: int, line: str) -> None:
-        """Read a node or an edge; stop at one too many."""
+        """Read a node or an edge."""
         if line.startswith("\t"):
             self._edge(number, line)
         elif line.strip():
             self._node(number, line)
-        if len(self._lines) > MAX_NODES or len(self._edges) > MAX_EDGES:
-            limit = f"{MAX_NODES:,} nodes or {MAX_EDGES:,} edges"
-            raise self._log.fail(number, f"more than {limit}: taken for a mistake")
 
     def profile(self) -> Profile:
         """Join edges and nodes, or raise every fault."""
