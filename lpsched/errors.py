@@ -12,6 +12,7 @@ __all__ = [
     "LpschedError",
     "MissingExtraError",
     "NoScheduleError",
+    "OutOfTimeError",
     "RunError",
     "SolverError",
     "SolverUnavailableError",
@@ -128,6 +129,10 @@ class SolverError(LpschedError):
 
 class NoScheduleError(LpschedError):
     """A schedule was demanded and there is none."""
+
+
+class OutOfTimeError(LpschedError):
+    """Work was given up half done, as it was asked to; for callers to catch."""
 
 
 class RunError(LpschedError):

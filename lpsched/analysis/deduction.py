@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lpsched.analysis.at_period import Arc, AtPeriod, Bools, Ints
 from lpsched.core.graph import OpId
+from lpsched.errors import OutOfTimeError
 
 __all__ = [
     "NO_PATH",
@@ -73,11 +74,14 @@ class Deduction:
         Whether two ops may sit on one device, on two.
     """
 
-    def __init__(self, problem: AtPeriod, makespan: int | None) -> None:
+    def __init__(
+        self, problem: AtPeriod, makespan: int | None, over: Callable[[], bool]
+    ) -> None:
         n = problem.num_ops
         self.problem = replace(problem, allowed=problem.allowed.copy())
         self.allowed = self.problem.allowed
         self.makespan = makespan
+        self._over = over
         self.longest = np.full((n, n), NO_PATH, dtype=np.int64)
         np.fill_diagonal(self.longest, 0)
         self.apart = self.longest.copy()
@@ -169,7 +173,7 @@ class Deduction:
         return self._refuted("makespan", longer)
 
     def _close(self) -> Refutation | None:
-        _close(self.longest)
+        _close(self.longest, self._over)
         np.maximum(self.apart, self.longest, out=self.apart)
         return self._refuted("precedence", np.diagonal(self.longest) > 0)
 
@@ -192,7 +196,7 @@ class Deduction:
             for u, v, weight, extra in arcs:
                 if extra >= level:
                     paths[u, v] = max(paths[u, v], weight)
-            _close(paths)
+            _close(paths, self._over)
             known = paths != NO_PATH
             np.maximum(self.apart, paths + level, out=self.apart, where=known)
         np.fill_diagonal(self.apart, 0)
@@ -272,10 +276,12 @@ def _levels(n: int) -> int:
     return max(2, min(32, _STEPS // max(n, 1) ** 3))
 
 
-def _close(longest: Ints) -> None:
+def _close(longest: Ints, over: Callable[[], bool]) -> None:
     """Close in place by Floyd and Warshall; stop at a positive diagonal."""
     through = np.empty_like(longest)
     for w in range(len(longest)):
+        if over():
+            raise OutOfTimeError("paths are not closed")
         np.add.outer(longest[:, w], longest[w], out=through)
         np.maximum(longest, through, out=longest)
         if (np.diagonal(longest) > 0).any():

@@ -62,7 +62,10 @@ class Sites:
 
     def common(self, ops: Iterable[OpId]) -> tuple[Site, ...]:
         """Devices allowed to all of some ops, in the graph's order."""
-        sets = [set(self.allowed[op]) for op in ops]
+        allowed = {self.allowed[op] for op in ops}
+        if allowed == {self.graph.device_ids}:
+            return self.graph.device_ids
+        sets = [set(devices) for devices in allowed]
         sites: tuple[Site, ...] = (*self.graph.device_ids, None)
         return tuple(site for site in sites if all(site in s for s in sets))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -189,6 +190,7 @@ def windows_at(
     coupled: bool,
     makespan: int | None = None,
     deduce: bool = True,
+    over: Callable[[], bool] = lambda: False,
 ) -> Windows | Refutation:
     r"""Deduce windows and device pairs at a fixed period, or refute the period.
 
@@ -215,13 +217,17 @@ def windows_at(
         Cap on last end - first start, in units (with flush: T).
     deduce : bool
         If false, only paths are used (for comparisons).
+    over : callable
+        Asked often; once it says so, the deduction is given up.
 
     Raises
     ------
+    OutOfTimeError
+        Given up.
     UnsupportedError
         A horizon too long for 64-bit integers.
     """
-    known = Deduction(problem, makespan)
+    known = Deduction(problem, makespan, over)
     for _ in range(_rounds(problem.num_ops)):
         before = known.state()
         refutation = known.paths()

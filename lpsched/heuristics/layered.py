@@ -9,7 +9,7 @@ from itertools import pairwise
 from lpsched.analysis.layers import Layer, layers_of
 from lpsched.analysis.packing import earliest_phases, pack_phases
 from lpsched.analysis.precedence import Block
-from lpsched.core.graph import DeviceId, Graph, OpId
+from lpsched.core.graph import Graph, OpId
 from lpsched.core.schedule import Schedule
 from lpsched.errors import NoScheduleError, UnsupportedError
 from lpsched.heuristics.cuts import Cut, Work, cut, down_sets, prefixes
@@ -175,19 +175,24 @@ def _cut(
     ]
     kept = [s for s in states if all(s & group in (0, group) for group in groups)]
     work = Work(
-        loads=[[_load(graph, item, p) for item in items] for p in graph.device_ids],
+        loads=list(zip(*(_loads(graph, item) for item in items), strict=True)),
         states=kept,
         transfers=_transfers(graph, layers, kept) if layers else (),
     )
     return cut(work, at_most=at_most)
 
 
-def _load(graph: Graph, item: Block, device: DeviceId) -> int | None:
-    """Ticks of an item on a device; None if some op may not run there."""
-    ops = [op for op in item if graph.occupies_device(op)]
-    if any(device not in graph.allowed(op) for op in ops):
-        return None
-    return sum(graph.duration(op, device) for op in ops)
+def _loads(graph: Graph, item: Block) -> list[int | None]:
+    """Ticks of an item on each device; None where some op may not run."""
+    ops = [graph.op_by_id[op] for op in item if graph.occupies_device(op)]
+    if all(op.devices is None and isinstance(op.duration, int) for op in ops):
+        return [sum(graph.duration(op.id, None) for op in ops)] * len(graph.devices)
+    return [
+        sum(graph.duration(op.id, device) for op in ops)
+        if all(device in graph.allowed(op.id) for op in ops)
+        else None
+        for device in graph.device_ids
+    ]
 
 
 def _transfers(

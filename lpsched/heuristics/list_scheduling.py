@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lpsched.analysis.freedom import has_free_delays
 from lpsched.analysis.packing import earliest_phases
@@ -77,29 +77,30 @@ def balanced_placement(graph: Graph, sites: Sites) -> tuple[dict[OpId, DeviceId]
     """
     loads = dict.fromkeys(graph.device_ids, 0)
     placement: dict[OpId, DeviceId] = {}
-    for _, group in sorted(_work(graph, sites), key=lambda entry: -entry[0]):
-        after = {
-            device: loads[device] + _ticks(graph, group, device)
-            for device in sites.common(group)
-            if device is not None
-        }
+    for _, ticks, group in sorted(_work(graph, sites), key=lambda entry: -entry[0]):
+        after = {device: loads[device] + t for device, t in ticks.items()}
         device = min(after, key=after.__getitem__)
         loads[device] = after[device]
         placement |= dict.fromkeys(group, device)
     return placement, max([1, *loads.values()])
 
 
-def _ticks(graph: Graph, group: Sequence[OpId], device: DeviceId) -> int:
-    return sum(graph.duration(op, device) for op in group)
+def _work(
+    graph: Graph, sites: Sites
+) -> Iterator[tuple[int, Mapping[DeviceId, int], Sequence[OpId]]]:
+    """Groups that occupy a device, with their ticks on the fastest and on each."""
+    for group in sites.groups:
+        if graph.occupies_device(group[0]):
+            ticks = _ticks(graph, group, sites)
+            yield min(ticks.values()), ticks, group
 
 
-def _work(graph: Graph, sites: Sites) -> list[tuple[int, Sequence[OpId]]]:
-    """Groups that occupy a device, each with its ticks on the fastest."""
-    return [
-        (min(_ticks(graph, group, p) for p in sites.common(group) if p), group)
-        for group in sites.groups
-        if graph.occupies_device(group[0])
-    ]
+def _ticks(graph: Graph, group: Sequence[OpId], sites: Sites) -> dict[DeviceId, int]:
+    """Ticks that a group takes on each device left to it."""
+    devices = [device for device in sites.common(group) if device is not None]
+    if all(isinstance(graph.op_by_id[op].duration, int) for op in group):
+        return dict.fromkeys(devices, sum(graph.duration(op, None) for op in group))
+    return {p: sum(graph.duration(op, p) for op in group) for p in devices}
 
 
 def _modulo(
@@ -121,7 +122,7 @@ def _modulo(
         found = time_order(placed, period, order, (earliest_phases,))
         return _accepted(graph, found)
 
-    work = [ticks for ticks, _ in _work(graph, sites)]
+    work = [least for least, _, _ in _work(graph, sites)]
     low = max([1, *work, -(-sum(work) // max(1, len(graph.devices)))])
     high = max(low, serial_period(placed)) if best is None else best.period - 1
     if low > high:

@@ -169,6 +169,8 @@ def _start(search: Search) -> None:
     for method in METHODS.values():
         if search.stopped:
             return
+        if method.name == "layerpipe":
+            continue  # the better of two that are offered themselves
         try:
             schedule = method.function(search.graph)
         except (UnsupportedError, NoScheduleError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
+from itertools import count, repeat
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from lpsched.core.graph import Delay, DelayName, Dependence, Graph, Link, OpId
 from lpsched.core.io import load_graph
 from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Placed, Schedule
-from lpsched.errors import UnsupportedError
+from lpsched.errors import OutOfTimeError, UnsupportedError
 from lpsched.formulations.api import Limits, Outcome, Request
 from lpsched.formulations.cpsat import Model, build, solve_at_period
 from lpsched.formulations.cpsat.hint import hint_of, stretched_starts
@@ -100,7 +101,7 @@ def test_the_time_limit_keeps_the_hint() -> None:
     request = hard()
     first = solve_at_period(replace(request, minimise=None), Limits())
     asked = replace(request, hint=first.schedule)
-    outcome = solve_at_period(asked, Limits(seconds=0.3))
+    outcome = solve_at_period(asked, Limits(seconds=2))
     assert (outcome.status, outcome.stop) == (Status.FEASIBLE, Stop.TIME_LIMIT)
     assert first.schedule is not None
     assert outcome.schedule is not None
@@ -246,6 +247,20 @@ def test_numbers_too_large_to_stay_exact_are_refused() -> None:
     )
     with pytest.raises(UnsupportedError, match="use a longer tick"):
         build(Request(graph=graph, period=10**15))
+
+
+def test_building_a_model_can_be_given_up_at_any_time() -> None:
+    """Asked once more each time, until the model is there."""
+    request = Request(graph=training_chain(2, delay_max=2), period=9)
+    for patience in count():
+        asked = repeat(False, patience)
+        try:
+            model = build(request, over=lambda asked=asked: next(asked, True))  # type: ignore[misc]
+        except OutOfTimeError:
+            continue
+        assert isinstance(model, Model)
+        break
+    assert patience > len(request.graph.ops)
 
 
 def test_a_refuted_period_names_its_ops() -> None:

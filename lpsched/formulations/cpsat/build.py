@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ortools.sat.python.cp_model import CpModel
 
 from lpsched.analysis.windows import Refutation
+from lpsched.errors import OutOfTimeError
 from lpsched.formulations.api import Request
 from lpsched.formulations.cpsat import constraints as rules
 from lpsched.formulations.cpsat import objective
@@ -35,7 +37,10 @@ class Model:
 
 
 def build(
-    request: Request, options: Mapping[str, bool] | None = None
+    request: Request,
+    options: Mapping[str, bool] | None = None,
+    *,
+    over: Callable[[], bool] = lambda: False,
 ) -> Model | Refutation:
     """Build the model of a request, or refute the request without one.
 
@@ -43,24 +48,33 @@ def build(
     ----------
     options : mapping of str to bool
         Strengthenings switched off by name (`Options`); all on by default.
+    over : callable
+        Asked before each rule; once it says so, building is given up.
 
     Raises
     ------
+    OutOfTimeError
+        Given up.
     UnsupportedError
         Times too long for exact arithmetic.
     """
     chosen = Options.of(options or {})
-    scope = scope_of(request, chosen)
+    scope = scope_of(request, chosen, over)
     if isinstance(scope, Refutation):
         return scope
     cp = CpModel()
     x = create_variables(cp, scope)
-    rules.add_coverage(x)
-    rules.add_load(x, least=chosen.loads)
-    rules.add_period(x)
-    rules.add_precedence(x)
-    rules.add_exclusive(x)
-    rules.add_flush(x)
+    for add in (
+        rules.add_coverage,
+        partial(rules.add_load, least=chosen.loads),
+        rules.add_period,
+        rules.add_precedence,
+        rules.add_exclusive,
+        rules.add_flush,
+    ):
+        if over():
+            raise OutOfTimeError("the model is not built")
+        add(x)
     in_use = memory_in_use(x)
     add_memory(x, in_use)
     if chosen.symmetry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -158,7 +158,9 @@ class Scope:
         return device in self.domain[op] and bool(self.at.durations[op, device] > 0)
 
 
-def scope_of(request: Request, options: Options) -> Scope | Refutation:
+def scope_of(
+    request: Request, options: Options, over: Callable[[], bool] = lambda: False
+) -> Scope | Refutation:
     """Find what binds at the period of a request, or refute the request.
 
     With no memory to follow and staleness neither minimised nor capped, every named
@@ -169,6 +171,8 @@ def scope_of(request: Request, options: Options) -> Scope | Refutation:
     ------
     UnsupportedError
         Times too long for exact arithmetic.
+    OutOfTimeError
+        `over` said so.
     """
     if request.period > request.at_most.get("period", request.period):
         return Refutation(reason="period", ops=())
@@ -183,7 +187,9 @@ def scope_of(request: Request, options: Options) -> Scope | Refutation:
     makespan = _makespan(request, at)
     coupled = is_coupled(request)
     has_choice = bool(memory) or _wants(request, "staleness")
-    windows = windows_at(at, coupled=coupled, makespan=makespan, deduce=options.deduce)
+    windows = windows_at(
+        at, coupled=coupled, makespan=makespan, deduce=options.deduce, over=over
+    )
     if isinstance(windows, Refutation):
         return windows
     if not options.windows:

@@ -16,7 +16,7 @@ from lpsched.analysis.timing import complete, least_staleness_laps
 from lpsched.analysis.windows import Refutation
 from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Schedule
-from lpsched.errors import SolverError
+from lpsched.errors import OutOfTimeError, SolverError
 from lpsched.formulations.api import Limits, Outcome, Progress, Request
 from lpsched.formulations.cpsat.build import Model, build
 from lpsched.formulations.cpsat.extract import extract
@@ -76,6 +76,11 @@ class _Search:
     def elapsed(self) -> float:
         """Seconds since the search began."""
         return time.monotonic() - self.begin
+
+    def is_over(self) -> bool:
+        """Tell whether time is up, or somebody interrupts."""
+        interrupted = self.interrupt is not None and self.interrupt.is_set()
+        return interrupted or self.remaining <= 0
 
     @property
     def remaining(self) -> float:
@@ -163,7 +168,14 @@ def _figure(request: Request, schedule: Schedule) -> int:
 
 def _solve(search: _Search, request: Request) -> Outcome:
     """Build one model and search it."""
-    built = build(request, search.limits.options)
+    try:
+        built = build(request, search.limits.options, over=search.is_over)
+    except OutOfTimeError:
+        stop = Stop.TIME_LIMIT if search.remaining <= 0 else Stop.INTERRUPTED
+        bound = None if request.minimise is None else request.lower
+        return Outcome(
+            status=Status.UNKNOWN, stop=stop, bound=bound, seconds=search.elapsed
+        )
     seconds = search.elapsed
     if isinstance(built, Refutation):
         stats = {"refuted": built.reason, "ops": list(built.ops)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -124,7 +125,9 @@ class Problem:
         }
 
 
-def problem_of(request: Request) -> Problem | Refutation:
+def problem_of(
+    request: Request, over: Callable[[], bool] = lambda: False
+) -> Problem | Refutation:
     """Find what every schedule of a request satisfies, or refute the request.
 
     Caps on communication are left to the caller.
@@ -133,6 +136,8 @@ def problem_of(request: Request) -> Problem | Refutation:
     ------
     UnsupportedError
         Times too long for exact arithmetic, no units, or more than a set can hold.
+    OutOfTimeError
+        `over` said so.
     """
     graph, period = request.graph, request.period
     at = at_period(graph, period, placement=request.placement)
@@ -141,7 +146,8 @@ def problem_of(request: Request) -> Problem | Refutation:
     caps = [at.period] if graph.flush else []
     if "makespan" in request.at_most:
         caps.append(request.at_most["makespan"] // at.unit)
-    windows = windows_at(at, coupled=False, makespan=min(caps, default=None))
+    makespan = min(caps, default=None)
+    windows = windows_at(at, coupled=False, makespan=makespan, over=over)
     if isinstance(windows, Refutation):
         return windows
     somewhere = np.flatnonzero(~windows.problem.allowed[:, -1])

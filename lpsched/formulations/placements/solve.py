@@ -12,7 +12,7 @@ from lpsched.analysis.stretching import stretched
 from lpsched.analysis.windows import Refutation
 from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Schedule
-from lpsched.errors import UnsupportedError
+from lpsched.errors import OutOfTimeError, UnsupportedError
 from lpsched.formulations.api import Backend, Limits, Outcome, Progress, Request
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.placements.listing import Listing, listing_of
@@ -50,7 +50,15 @@ def solve_by_placements(
     if "communication" not in (request.minimise, *request.at_most):
         raise UnsupportedError("placements are listed by communication; cap it")
     deadline = Deadline(limits.seconds, interrupt)
-    problem = problem_of(request)
+    try:
+        problem = problem_of(request, lambda: deadline.over)
+    except OutOfTimeError:
+        return Outcome(
+            status=Status.UNKNOWN,
+            stop=deadline.stop,
+            bound=request.lower if request.minimise else None,
+            seconds=deadline.elapsed,
+        )
     if isinstance(problem, Refutation):
         stats = {"refuted": problem.reason, "ops": list(problem.ops)}
         return Outcome(
