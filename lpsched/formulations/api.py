@@ -54,12 +54,16 @@ class Limits:
     ----------
     seconds : float
         Wall-clock limit of this search.
+    work : float or None
+        Limit on what the solver counts as work, the same on every machine; CP-SAT's
+        deterministic time. Other solvers ignore it.
     options : mapping
         Strengthenings of a formulation switched on or off by name, for
         benchmarks; all on by default.
     """
 
     seconds: float = 60.0
+    work: float | None = None
     seed: int = 0
     workers: int = 1
     options: Mapping[str, bool] = field(default_factory=dict)

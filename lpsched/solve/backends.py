@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from typing import NamedTuple
 
 from lpsched.analysis.freedom import has_free_delays
 from lpsched.core.graph import DeviceId, Graph, OpId
@@ -24,6 +25,18 @@ __all__ = ["exhaustion", "is_placement", "probe"]
 
 #: Share of an answer's time that may go to listing placements.
 LISTING_SHARE = 0.6
+
+#: Work, as CP-SAT counts it, in which it settles most of what placements would: about
+#: two seconds. No time, so that the same search goes the same way everywhere.
+FIRST_WORK = 1.0
+
+
+class _Turn(NamedTuple):
+    """A back end, the share of the time left that it may take, and its work."""
+
+    name: str
+    share: float = 1.0
+    work: float | None = None
 
 
 def backend_of(name: str) -> Backend:
@@ -121,10 +134,10 @@ def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcom
 
     last: Outcome | None = None
     refusal = None
-    for used in _serving(search.params, request):
-        left = max(0.05, search.remaining - end)
+    for used, share, work in _serving(search.params, request):
         limits = Limits(
-            seconds=left * LISTING_SHARE if used == "placements" else left,
+            seconds=max(0.05, (search.remaining - end) * share),
+            work=work,
             seed=search.params.seed,
             workers=search.params.workers,
             options=search.params.options,
@@ -164,24 +177,24 @@ def _merged(outcome: Outcome, last: Outcome | None) -> Outcome:
     """Name the back ends whose word a bound rests on; keep a schedule found before."""
     if last is None:
         return outcome
-    return replace(
-        outcome,
-        schedule=outcome.schedule or last.schedule,
-        solver=f"{last.solver}+{outcome.solver}",
-    )
+    named = dict.fromkeys([*last.solver.split("+"), outcome.solver])
+    schedule = outcome.schedule or last.schedule
+    return replace(outcome, schedule=schedule, solver="+".join(named))
 
 
-def _serving(params: SolveParams, request: Request) -> tuple[str, ...]:
-    """Names of the back ends for a request, the one to ask first first."""
+def _serving(params: SolveParams, request: Request) -> tuple[_Turn, ...]:
+    """Back ends for a request, the one to ask first first."""
     if params.backend != "auto":
-        return (params.backend,)
+        return (_Turn(params.backend),)
     asked = {*request.at_most, *filter(None, [request.minimise])}
     if is_placement(request.graph, asked):
-        return ("partition", "cpsat")
-    if "communication" in asked and params.options.get("placements", True):
-        is_bound = not has_free_delays(without_memory_limits(request.graph))
-        return ("placements", "cpsat") if is_bound else ("cpsat",)
-    return ("cpsat",)
+        return (_Turn("partition"), _Turn("cpsat"))
+    is_listed = "communication" in asked and params.options.get("placements", True)
+    if is_listed and not has_free_delays(without_memory_limits(request.graph)):
+        first = (_Turn("cpsat", work=FIRST_WORK),)
+        listing = (_Turn("placements", share=LISTING_SHARE), _Turn("cpsat"))
+        return first + listing if params.options.get("first", True) else listing
+    return (_Turn("cpsat"),)
 
 
 def is_placement(graph: Graph, asked: Collection[str]) -> bool:

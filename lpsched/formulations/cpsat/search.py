@@ -144,6 +144,8 @@ def _solver(limits: Limits, *, fixed: bool) -> CpSolver:
     parameters.num_violation_ls = 0
     parameters.catch_sigint_signal = False
     parameters.fix_variables_to_their_hinted_value = fixed
+    if limits.work is not None:
+        parameters.max_deterministic_time = limits.work
     return solver
 
 
