@@ -120,8 +120,36 @@ def _without_memory(
         proof = exhaustion(outcome, outcome.bound)
         search.raise_bound(request.minimise, outcome.bound, proof)
     if outcome.status is Status.OPTIMAL and outcome.schedule is not None:
-        return outcome if search.fits(outcome.schedule) else None
+        if search.fits(outcome.schedule):
+            return outcome
+        if request.minimise == "communication":
+            return _timed_anew(search, request, outcome, seconds * RELAXED_SHARE, doing)
     return None
+
+
+def _timed_anew(
+    search: Search, request: Request, relaxed: Outcome, seconds: float, doing: str
+) -> Outcome | None:
+    """Give a placement times that keep the memory limits; None if none are found.
+
+    If it is the best without these limits, it then is so with them.
+    """
+    if relaxed.schedule is None or relaxed.bound is None:
+        return None
+    placed = relaxed.schedule.ops.items()
+    placement = {op: at.device for op, at in placed if at.device is not None}
+    again = replace(
+        request,
+        minimise=None,
+        at_most={**request.at_most, "communication": relaxed.bound},
+        lower=0,
+        placement=placement,
+    )
+    found = _ask(search, again, seconds, doing)
+    if found.schedule is None:
+        return None
+    solver = f"{relaxed.solver}+{found.solver}"
+    return replace(relaxed, schedule=found.schedule, solver=solver)
 
 
 def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcome:

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from random import Random
+from typing import Any
 
 import pytest
-from factories import training_chain
+from factories import devices_of, training_chain
 
 from lpsched.analysis.freedom import least_period
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.result import Status
 from lpsched.formulations import cpsat
-from lpsched.formulations.api import Limits, Request
+from lpsched.formulations.api import Limits, Outcome, Request
 from lpsched.formulations.partition.reading import communication_of
-from lpsched.solve import SolveParams, compare, solve
+from lpsched.solve import SolveParams, backends, compare, solve
 from lpsched.solve.search import Search
 
 
@@ -74,3 +75,28 @@ def test_a_heuristic_that_sends_less_within_the_slack_is_taken_up() -> None:
     sent = [row.objective["communication"] for row in given.values()]
     assert sent[0] < sent[1]
     assert search.best_values["communication"] == sent[0]
+
+
+def test_a_placement_is_timed_anew_where_memory_is_scarce(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nine tenths of the memory that the first schedule of that placement takes."""
+    graph = training_chain(3, rng=Random(1))
+    pair = SolveParams(objective=("period", "communication"))
+    free = solve(graph, pair).result.objective
+    limit = int(free["peak_memory"]) * 9 // 10
+    tight = graph.replace(devices=devices_of(2, memory=limit))
+    timed: list[bool] = []
+    anew = backends._timed_anew  # noqa: SLF001 - to see that it is used
+
+    def spy(*given: Any) -> Outcome | None:  # noqa: ANN401 - passed on
+        found = anew(*given)
+        timed.append(found is not None)
+        return found
+
+    monkeypatch.setattr(backends, "_timed_anew", spy)
+    answer = solve(tight, pair)
+    assert True in timed
+    assert answer.result.status is Status.OPTIMAL
+    assert answer.result.objective["communication"] == free["communication"]
+    assert int(answer.result.objective["peak_memory"]) <= limit
