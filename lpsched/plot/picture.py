@@ -186,7 +186,7 @@ def _phases(
     Period p is steady if every op starts one of the N iterations in it:
     ``0 <= p - lap <= N - 1`` for every lap.
     """
-    laps = [schedule.lap(op) for op in schedule.ops]
+    laps = [schedule.lap(op) for op in schedule.ops] or [0]
     period = schedule.period
     low = max(laps) * period
     high = (iterations + min(laps)) * period

@@ -118,7 +118,7 @@ def _waits(
     graph: Graph, schedule: Schedule, explanation: Explanation
 ) -> Mapping[OpId, str]:
     """Say what each op waits for: its device, or the operand that arrives last."""
-    waits: dict[OpId, str] = {}
+    waits = {edge.dst: "its operands" for edge in graph.edges}
     for device in graph.device_ids:
         run = [op.id for op in graph.ops if schedule.ops[op.id].device == device]
         run = [op for op in run if graph.duration(op, device)]

@@ -20,7 +20,7 @@ from lpsched.errors import MissingExtraError, UnsupportedError
 from lpsched.report import Case, render
 from lpsched.report.run import iterations_shown, run_of
 from lpsched.report.tables import idle, kept
-from lpsched.solve import Front, compare_schedules, pareto_front
+from lpsched.solve import Comparison, Front, compare_schedules, pareto_front
 from lpsched.verify import verify
 
 PERIOD = SolveParams(objective=("period",))
@@ -165,6 +165,24 @@ def test_rows_without_a_schedule_have_their_reason_and_no_chart() -> None:
     assert [run["name"] for run in data_of(page)["runs"]] == ["list"]
     assert rows[0].reason is not None
     assert "none: " in page
+
+
+def test_a_graph_without_ops_has_a_report_too() -> None:
+    graph = make_graph({})
+    (run,) = data_of(render([Case(graph=graph, rows=_only(graph, {}))]))["runs"]
+    assert run["ops"] == []
+
+
+def test_ops_without_a_device_stand_in_a_lane_of_their_own() -> None:
+    graph = make_graph([make_op("a", 3, devices=()), make_op("b", 2)])
+    places = {"a": (None, 1), "b": ("d0", 0)}
+    (run,) = data_of(render([Case(graph=graph, rows=_only(graph, places))]))["runs"]
+    assert [lane["name"] for lane in run["lanes"]] == ["d0", "no device"]
+    assert [op["lane"] for op in run["ops"]] == [1, 0]
+
+
+def _only(graph: Graph, places: dict[str, tuple[str | None, int]]) -> Comparison:
+    return compare_schedules(graph, [("hand", make_schedule(graph, 4, places))])
 
 
 def test_an_empty_report_is_refused() -> None:
