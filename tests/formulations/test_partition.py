@@ -30,7 +30,7 @@ from lpsched.formulations.partition import (
 from lpsched.formulations.partition.search import Search
 from lpsched.verify import measure, verify
 
-LIMITS = Limits(seconds=60)
+LIMITS = Limits(seconds=600)
 
 
 def longest_total(graph: Graph) -> int:
@@ -66,7 +66,7 @@ def test_vgg16_is_settled_with_proof(
     """Optima as stated by placement-bounds, found there with other code."""
     problem = vgg16_problem(devices, slack=slack, **options)
     assert problem.period == limit
-    found = Search(problem, Deadline(60)).run()
+    found = Search(problem, Deadline(600)).run()
     assert (found.cost, found.bound) == (optimum, optimum)
 
 
@@ -74,7 +74,7 @@ def test_vgg16_is_settled_with_proof(
 def test_loads_that_cannot_be_packed_are_called_infeasible(
     devices: int, slack: int
 ) -> None:
-    found = Search(vgg16_problem(devices, slack=slack), Deadline(60)).run()
+    found = Search(vgg16_problem(devices, slack=slack), Deadline(600)).run()
     assert found.is_infeasible
     assert found.placed is None
 
