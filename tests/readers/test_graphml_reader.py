@@ -251,6 +251,15 @@ def test_a_value_must_be_of_its_declared_type(kind: str, value: str) -> None:
     assert faults(text) == [f"line 2: duration: expected a {kind}, got {value!r}"]
 
 
+def test_too_many_nodes_are_refused_at_the_line_of_the_first_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lpsched.network.readers.marked.MAX_NODES", 2)
+    text = head(*(f'<node id="a{i}"/>' for i in range(3)))
+    expected = "line 4: more elements <node> than are read: taken for a mistake"
+    assert faults(text) == [expected]
+
+
 def test_a_negative_duration_is_told_with_its_line() -> None:
     key = '<key id="k" for="node" attr.name="duration" attr.type="int"/>'
     text = head('<node id="a"><data key="k">-3</data></node>', keys=key)

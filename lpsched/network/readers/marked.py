@@ -53,7 +53,8 @@ def marked_graph(text: str, *, source: str) -> Marked:
         unknown nodes; with every such fault and its line.
     """
     log = FaultLog(source)
-    root = elements(text, source=source)
+    most = {"node": MAX_NODES, "edge": MAX_EDGES}
+    root = elements(text, source=source, most=most)
     graphs = list(root.named("graph"))
     if root.name != "graphml" or len(graphs) != 1:
         found = f"{len(graphs)} graphs" if root.name == "graphml" else f"<{root.name}>"
@@ -125,9 +126,7 @@ def _real(text: str) -> int | float | None:
 
 
 def _nodes(graph: Element, keys: _Keys, log: FaultLog) -> Iterator[Item]:
-    for i, node in enumerate(graph.named("node")):
-        if i == MAX_NODES:
-            raise log.fail(node.line, f"more than {MAX_NODES} nodes")
+    for node in graph.named("node"):
         for inner in node.named("graph"):
             log.add(inner.line, "a graph inside a node is not supported")
         name = node.attributes.get("id", "")
@@ -137,9 +136,7 @@ def _nodes(graph: Element, keys: _Keys, log: FaultLog) -> Iterator[Item]:
 def _edges(graph: Element, keys: _Keys, log: FaultLog) -> Iterator[Item]:
     for edge in graph.named("hyperedge"):
         log.add(edge.line, "a hyperedge is not supported")
-    for i, edge in enumerate(graph.named("edge")):
-        if i == MAX_EDGES:
-            raise log.fail(edge.line, f"more than {MAX_EDGES} edges")
+    for edge in graph.named("edge"):
         if edge.attributes.get("directed", "true") != "true":
             log.add(edge.line, "expected a directed edge")
         yield Item(

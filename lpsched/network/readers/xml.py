@@ -37,8 +37,10 @@ class Element:
         return (child for child in self.children if child.name == name)
 
 
-def elements(text: str, *, source: str) -> Element:
-    """Parse an XML document; return its root.
+def elements(
+    text: str, *, source: str, most: Mapping[str, int] | None = None
+) -> Element:
+    """Parse an XML document of at most so many elements of a name; return its root.
 
     A document type declaration is refused: it could name other files or grow without
     bound.
@@ -46,16 +48,17 @@ def elements(text: str, *, source: str) -> Element:
     Raises
     ------
     FormatError
-        If the text is no well-formed XML, with the line.
+        If the text is no well-formed XML, or too long, with the line.
     """
-    return _Builder(source).parse(text)
+    return _Builder(source, most or {}).parse(text)
 
 
 class _Builder:
     """Keeps the open elements while expat walks through the text."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, most: Mapping[str, int]) -> None:
         self._log = FaultLog(source)
+        self._left = dict(most)
         self._parser = expat.ParserCreate("utf-8", namespace_separator=" ")
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
@@ -75,6 +78,11 @@ class _Builder:
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         line = self._parser.CurrentLineNumber
         element = Element(name.rpartition(" ")[2], line, attributes)
+        if element.name in self._left:
+            self._left[element.name] -= 1
+            if self._left[element.name] < 0:
+                text = f"more elements <{element.name}> than are read"
+                raise self._log.fail(line, f"{text}: taken for a mistake")
         self._open[-1].children.append(element)
         self._open.append(element)
 
