@@ -27,8 +27,8 @@ __all__ = ["exhaustion", "is_placement", "probe"]
 LISTING_SHARE = 0.6
 
 #: Work, as CP-SAT counts it, in which it settles most of what placements would: about
-#: two seconds. No time, so that the same search goes the same way everywhere.
-FIRST_WORK = 1.0
+#: a second. No time, so that the same search goes the same way everywhere.
+FIRST_WORK = 0.6
 
 
 class _Turn(NamedTuple):
