@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,19 +11,35 @@ import numpy as np
 
 from lpsched.errors import SolverError
 
-__all__ = ["LinearProgram", "LinearSolution", "QuietHighs", "Row"]
+__all__ = ["LinearProgram", "LinearSolution", "QuietHighs", "Row", "quiet_highs"]
 
 
 class QuietHighs(highspy.Highs):
-    """HiGHS without a word on stdout, which its constructor would print to."""
+    """HiGHS without its banner.
 
-    def __init__(self) -> None:
-        highspy.Highs.__init__(self)
+    The constructor enables callbacks, which is the first call to write to stdout;
+    the switch for that has to come before.
+    """
 
-    def enableCallbacks(self) -> None:  # noqa: N802 - the name is highspy's
-        """Called by the constructor, and the first that prints."""
+    def enableCallbacks(self) -> None:  # noqa: N802 - the name is HiGHS's
+        """Be silent; callbacks are set where they are needed."""
         self.setOptionValue("output_flag", False)
-        highspy.Highs.enableCallbacks(self)
+
+
+#: HiGHS's own constructor has no types.
+_make: Callable[[], QuietHighs] = QuietHighs
+
+
+def quiet_highs(**options: float | str) -> QuietHighs:
+    """Make a silent HiGHS that computes on one thread.
+
+    Its option `threads` is left alone: all of a process share one pool, and HiGHS
+    refuses to run where somebody else's first run has made it of another size.
+    """
+    handle = _make()
+    for name, value in {"parallel": "off", **options}.items():
+        handle.setOptionValue(name, value)
+    return handle
 
 
 class Row(NamedTuple):
@@ -59,9 +75,7 @@ class LinearProgram:
     """
 
     def __init__(self, cost: Sequence[float], *, lower: float = 0.0) -> None:
-        self._solver = QuietHighs()
-        self._solver.setOptionValue("solver", "simplex")
-        self._solver.setOptionValue("threads", 1)
+        self._solver = quiet_highs(solver="simplex")
         model = highspy.HighsLp()
         model.num_col_ = len(cost)
         model.col_cost_ = np.array(cost, dtype=np.double)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lpsched import __version__
-from lpsched.analysis.linear import QuietHighs
+from lpsched.analysis.linear import quiet_highs
 from lpsched.cli import main
 from lpsched.cli.app import app
 from lpsched.core.io import load_graph, load_schedule
@@ -135,7 +135,7 @@ def test_an_exported_model_has_the_optimum_of_the_graph(
     target = tmp_path / f"model.{kind}"
     argv = ["export", str(SMALL), "--to", kind, "--period", "17"]
     assert main([*argv, "--objective", "communication", "-o", str(target)]) == 0
-    solver = QuietHighs()
+    solver = quiet_highs()
     solver.readModel(str(target))
     solver.run()
     assert round(solver.getInfo().objective_function_value) == 20

@@ -16,6 +16,7 @@ import pytest
 from factories import make_graph, make_op, make_tensor, training_chain
 from random_cases import random_case
 
+from lpsched.analysis.linear import QuietHighs, quiet_highs
 from lpsched.analysis.metrics import measure
 from lpsched.core.graph import Delay, DelayName, DeviceId, Graph, Link, OpId
 from lpsched.core.result import Status, Stop
@@ -199,7 +200,7 @@ def test_a_failure_inside_highs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     def fails(_self: highspy.Highs) -> None:
         raise MemoryError("no more")
 
-    monkeypatch.setattr(highs.Quiet, "run", fails, raising=False)
+    monkeypatch.setattr(QuietHighs, "run", fails, raising=False)
     with pytest.raises(SolverError, match="no more"):
         solve_at_period(Request(graph=chain(), period=11), Limits())
 
@@ -212,7 +213,7 @@ def test_a_run_that_does_not_stop_is_left_behind(
     def hangs(_self: highspy.Highs) -> None:
         release.wait(60)
 
-    monkeypatch.setattr(highs.Quiet, "run", hangs, raising=False)
+    monkeypatch.setattr(QuietHighs, "run", hangs, raising=False)
     monkeypatch.setattr(highs, "GRACE", 0.1)
     request = Request(graph=chain(), period=11, minimise="communication", lower=3)
     outcome = solve_at_period(request, Limits(seconds=0.2))
@@ -304,7 +305,7 @@ def test_a_written_model_is_the_one_that_is_solved(
     request = Request(graph=chain(layers), period=11, minimise=objective)
     path = tmp_path / f"model.{kind}"
     write_model(request, path)
-    reader = highs.make_quiet()
+    reader = quiet_highs()
     reader.readModel(str(path))
     reader.run()
     model = build(request)

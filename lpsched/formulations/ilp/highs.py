@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import highspy
@@ -12,10 +12,11 @@ import numpy as np
 import pulp
 from highspy import HighsModelStatus, cb
 
+from lpsched.analysis.linear import QuietHighs, quiet_highs
 from lpsched.errors import SolverError
 from lpsched.formulations.ilp.solved import ABSOLUTE_GAP, INTEGRALITY, Solved, Watch
 
-__all__ = ["Quiet", "make_quiet", "run_highs"]
+__all__ = ["run_highs"]
 
 #: Relative difference at which two values of an objective are not the same.
 TOLERANCE = 1e-6
@@ -43,26 +44,10 @@ _FAILED = (
 )
 
 
-class Quiet(highspy.Highs):
-    """HiGHS without its banner.
-
-    The constructor enables callbacks, which is the first call to write to stdout;
-    the switch for that has to come before.
-    """
-
-    def enableCallbacks(self) -> None:  # noqa: N802 - the name is HiGHS's
-        """Be silent; `_Run` sets a callback of its own."""
-        self.setOptionValue("output_flag", False)
-
-
-#: HiGHS's own constructor has no types.
-make_quiet: Callable[[], Quiet] = Quiet
-
-
 class _Run:
     """One run in a thread of its own, with the best seen so far at hand."""
 
-    def __init__(self, handle: Quiet, watch: Watch) -> None:
+    def __init__(self, handle: QuietHighs, watch: Watch) -> None:
         self.handle = handle
         self.watch = watch
         self.values: np.ndarray[Any, Any] | None = None
@@ -133,16 +118,13 @@ def run_highs(
     SolverError
         HiGHS reports an error, or a status that says nothing.
     """
-    handle = make_quiet()
-    for option, value in (
-        ("threads", 1),
-        ("random_seed", seed),
-        ("time_limit", watch.seconds),
-        ("mip_feasibility_tolerance", INTEGRALITY),
-        ("mip_rel_gap", 0.0),
-        ("mip_abs_gap", ABSOLUTE_GAP),
-    ):
-        handle.setOptionValue(option, value)
+    handle = quiet_highs(
+        random_seed=seed,
+        time_limit=watch.seconds,
+        mip_feasibility_tolerance=INTEGRALITY,
+        mip_rel_gap=0.0,
+        mip_abs_gap=ABSOLUTE_GAP,
+    )
     problem.solverModel = handle
     pulp.HiGHS().buildSolverModel(problem)
     given = {x.index: begin[x.name] for x in problem.variables() if x.name in begin}
@@ -162,7 +144,7 @@ def run_highs(
     return _read(handle)
 
 
-def _is_consistent(handle: Quiet) -> bool:
+def _is_consistent(handle: QuietHighs) -> bool:
     """Tell whether the values are those of the objective that HiGHS reports.
 
     HiGHS 1.16, given values to start from, can prove the optimum and then hand back
@@ -179,7 +161,7 @@ def _is_consistent(handle: Quiet) -> bool:
     return abs(seen - reported) <= TOLERANCE * max(1.0, abs(reported))
 
 
-def _read(handle: Quiet) -> Solved:
+def _read(handle: QuietHighs) -> Solved:
     """Read a run's end from HiGHS itself."""
     status, info = handle.getModelStatus(), handle.getInfo()
     if status in _FAILED:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from lpsched.analysis.linear import quiet_highs
 from lpsched.errors import SolverError
 from lpsched.formulations.partition.columns import Columns
 from lpsched.formulations.partition.problem import Problem
 from lpsched.formulations.partition.subset_rows import Cut
 
-__all__ = ["Master", "quiet_highs"]
+__all__ = ["Master"]
 
 Floats = NDArray[np.float64]
 
@@ -22,30 +23,6 @@ _INFINITY = highspy.kHighsInf
 #: Costs are scaled down so that no size exceeds this: HiGHS's tolerances are absolute.
 _LARGEST_SIZE = 2**17
 _EPSILON = 1e-7
-
-
-class _Quiet(highspy.Highs):
-    """HiGHS without its banner.
-
-    The constructor enables callbacks, which is the first call to write to stdout;
-    the switch for that has to come before.
-    """
-
-    def enableCallbacks(self) -> None:  # noqa: N802 - the name is HiGHS's
-        """Be silent; callbacks are set where they are needed."""
-        self.setOptionValue("output_flag", False)
-
-
-#: HiGHS's own constructor has no types.
-_make_quiet: Callable[[], _Quiet] = _Quiet
-
-
-def quiet_highs(**options: float | str) -> highspy.Highs:
-    """Make a silent HiGHS of one thread."""
-    handle = _make_quiet()
-    for name, value in {"threads": 1, **options}.items():
-        handle.setOptionValue(name, value)
-    return handle
 
 
 class Master:

@@ -11,11 +11,11 @@ import numpy as np
 from highspy import HighsModelStatus, cb
 from numpy.typing import NDArray
 
+from lpsched.analysis.linear import quiet_highs
 from lpsched.errors import SolverError
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.automaton import Ints
 from lpsched.formulations.partition.columns import Columns
-from lpsched.formulations.partition.master import quiet_highs
 from lpsched.formulations.partition.pool import Pool
 
 __all__ = ["Cover", "best_cover"]
