@@ -15,7 +15,7 @@ from lpsched.analysis.certified import Bound, ceil_div, certified
 from lpsched.analysis.sites import Site, Sites
 from lpsched.core.graph import OpId, Tensor, TensorId
 
-__all__ = ["communication_bounds", "memory_bounds"]
+__all__ = ["communication_bounds", "memory_bounds", "total_memory", "working_sets"]
 
 
 def communication_bounds(sites: Sites, *, period: int | None) -> Iterator[Bound]:
@@ -97,21 +97,26 @@ def memory_bounds(sites: Sites, *, period: int | None) -> Iterator[Bound]:
     ``working_set``: what one op alone keeps alive while it runs. ``average``: what all
     devices together must keep, shared evenly.
     """
+    sets = working_sets(sites)
+    if sets:
+        yield max(sets.values(), key=attrgetter("value"))
+    if sites.graph.devices:
+        yield _average_bound(sites, period)
+
+
+def working_sets(sites: Sites) -> dict[OpId, Bound]:
+    """Return what each op keeps alive on its device while it runs."""
     graph = sites.graph
     touched: dict[OpId, list[Tensor]] = {op.id: [] for op in graph.ops}
     for tensor in graph.tensors:
         if graph.occupies_device(tensor.producer):
             for op in {tensor.producer, *(c.op for c in tensor.consumers)}:
                 touched[op].append(tensor)
-    sets = [
-        _working_set(sites, op, tensors)
+    return {
+        op: _working_set(sites, op, tensors)
         for op, tensors in touched.items()
         if graph.occupies_device(op) and sites.least_duration(op) > 0
-    ]
-    if sets:
-        yield max(sets, key=attrgetter("value"))
-    if graph.devices:
-        yield _average_bound(sites, period)
+    }
 
 
 def _working_set(sites: Sites, op: OpId, tensors: Iterable[Tensor]) -> Bound:
@@ -135,10 +140,15 @@ def _working_set(sites: Sites, op: OpId, tensors: Iterable[Tensor]) -> Bound:
 
 
 def _average_bound(sites: Sites, period: int | None) -> Bound:
+    """Share what all devices together must keep evenly among the P of them."""
+    value = ceil(total_memory(sites, period=period) / len(sites.graph.devices))
+    return certified("peak_memory", "average", value, {"period": period})
+
+
+def total_memory(sites: Sites, *, period: int | None) -> Fraction:
     r"""Every resident once, and every tensor for as long as it must live.
 
-    .. math:: \frac{1}{P} \Bigl( \sum_r size_r + \frac{1}{T} \sum_a size_a
-       (t_{u} + \max_v t_v) \Bigr)
+    .. math:: \sum_r size_r + \frac{1}{T} \sum_a size_a (t_{u} + \max_v t_v)
 
     A tensor lives while its producer u and any one consumer v run, wherever they do.
     """
@@ -151,6 +161,4 @@ def _average_bound(sites: Sites, period: int | None) -> Bound:
             volume += tensor.size * (sites.least_duration(tensor.producer) + use)
     paid = (r for r in graph.residents if any(map(graph.occupies_device, r.ops)))
     size = sum(resident.size for resident in paid)
-    kept = size if period is None else size + Fraction(volume, period)
-    value = ceil(Fraction(kept) / len(graph.devices))
-    return certified("peak_memory", "average", value, {"period": period})
+    return Fraction(size) if period is None else size + Fraction(volume, period)

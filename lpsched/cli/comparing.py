@@ -15,6 +15,7 @@ from lpsched.cli.options import Manner, parse_list
 from lpsched.cli.output import complain
 from lpsched.cli.problem import Problem
 from lpsched.cli.running import run
+from lpsched.core.result import Status
 from lpsched.report import Case
 from lpsched.solve import (
     OVER_MEMORY,
@@ -112,11 +113,14 @@ def code_of_rows(rows: Iterable[Row]) -> int:
     """0 if every row is verified; else the solver's own code, or "no schedule".
 
     That a method does not fit into the memory is an answer beside others, not alone.
+    Where it is proved that there is no schedule, no method can have one.
     """
     rows = list(rows)
     statuses = {row.status for row in rows if row.schedule is None}
     if any(row.schedule is not None for row in rows):
         statuses.discard(OVER_MEMORY)
+    elif Status.INFEASIBLE in statuses:
+        statuses -= {OVER_MEMORY, "none"}
     codes = [
         ExitCode.NO_SCHEDULE if s in ("none", OVER_MEMORY) else code_of_status(s)
         for s in statuses

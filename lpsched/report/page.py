@@ -89,14 +89,14 @@ def _case(
     drawn = [row for row in case.rows if row.schedule is not None]
     opened = [row.method for row in drawn if row.method in OPEN]
     opened = opened or [row.method for row in drawn[:1]]
-    base = next((r for r in drawn if r.method == case.rows.baseline), drawn[0])
+    base = next((r for r in drawn if r.method == case.rows.baseline), None)
     methods = []
     for row in drawn:
         methods.append(
             {
                 "number": len(runs),
                 "open": row.method in opened,
-                **_method(row, base),
+                **_method(row, base or drawn[0]),
             }
         )
         schedule = row.require_schedule()

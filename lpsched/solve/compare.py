@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from lpsched.analysis.bounds import period_bound
+from lpsched.analysis.bounds import infeasible_cycle, period_bound
 from lpsched.analysis.freedom import has_free_delays
+from lpsched.analysis.iteration_bound import LoopWithoutDelayError
 from lpsched.analysis.metrics import bubble_to_work, measure
 from lpsched.analysis.pipeline import pipeline_of
 from lpsched.core.graph import Graph
@@ -273,6 +274,8 @@ def _row(
     started = time.perf_counter()
     try:
         schedule = METHODS[name].function(graph)
+    except LoopWithoutDelayError as error:
+        return _no_row(graph, name, str(error), time.perf_counter() - started)
     except (UnsupportedError, NoScheduleError) as error:
         seconds = time.perf_counter() - started
         need = _need(graph, name) if isinstance(error, NoScheduleError) else None
@@ -389,11 +392,13 @@ def _finish(graph: Graph, rows: Sequence[Row], base: Row | None) -> Iterator[Row
     found = [
         row.bound["period"] for row in rows if next(iter(row.bound), "") == "period"
     ]
-    best = max([period_bound(graph).value, *found])
+    if infeasible_cycle(graph) is None:
+        found.append(period_bound(graph).value)
     base_period = base.objective.get("period") if base else None
     for row in rows:
         period = row.objective.get("period")
         speedup = None
         if period and base_period:
             speedup = Fraction(base_period, period)
-        yield replace(row, bound={**row.bound, "period": best}, speedup=speedup)
+        best = {"period": max(found)} if found else {}
+        yield replace(row, bound={**row.bound, **best}, speedup=speedup)

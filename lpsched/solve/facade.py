@@ -13,7 +13,7 @@ from lpsched.core.result import Proof, Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import Fault, InstanceError, NoScheduleError, UnsupportedError
 from lpsched.heuristics import METHODS
-from lpsched.solve.infeasible import explain_infeasible, impossible
+from lpsched.solve.infeasible import explain_infeasible, impossible, with_relaxations
 from lpsched.solve.params import Report, SolveParams
 from lpsched.solve.pipeline import read_pipeline, search_pipeline
 from lpsched.solve.search import Search, answer_with_claims
@@ -23,6 +23,9 @@ __all__ = ["pin", "solve", "solve_by_method"]
 
 #: Share of the time that the period of a pipeline gets if there is more to minimise.
 PIPELINE_SHARE = 0.8
+
+#: Share of the time for what would do where it is known at once that nothing does.
+EXPLANATION_SHARE = 0.1
 
 
 def solve(
@@ -65,19 +68,24 @@ def solve(
         answer = solve(pinned, inner, report=report, interrupt=interrupt)
         return _for_graph(answer, graph)
     search = Search(graph, params, report=report, interrupt=interrupt)
-    conflict = impossible(graph)
+    conflict = impossible(graph, period=params.max_period)
     if conflict is None and _run(search):
         return search.answer()
     if conflict is None:
         seconds = search.remaining
         conflict = explain_infeasible(graph, params, seconds=seconds, solver=_plain)
+    elif "memory" in conflict["rules"]:
+        seconds = EXPLANATION_SHARE * params.time_limit
+        more = explain_infeasible(graph, params, seconds=seconds, solver=_plain)
+        conflict = with_relaxations(conflict, more)
     return replace(search.answer(status=Status.INFEASIBLE), conflict=conflict)
 
 
 def _plain(graph: Graph, params: SolveParams) -> Answer:
     """Solve without explaining an infeasible outcome (which would not end)."""
     search = Search(graph, params)
-    feasible = impossible(graph) is None and _run(search)
+    conflict = impossible(graph, period=params.max_period)
+    feasible = conflict is None and _run(search)
     return search.answer(status=None if feasible else Status.INFEASIBLE)
 
 

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from lpsched.analysis.bounds import infeasible_cycle
+from lpsched.analysis.placement_bounds import total_memory, working_sets
+from lpsched.analysis.sites import Sites
 from lpsched.core.answer import Answer
 from lpsched.core.graph import Graph
 from lpsched.solve.params import SolveParams
 from lpsched.solve.relax import has_memory_limit, without_memory_limits
 
-__all__ = ["explain_infeasible", "impossible"]
+__all__ = ["explain_infeasible", "impossible", "with_relaxations"]
 
 Solver = Callable[[Graph, SolveParams], Answer]
 
 
-def impossible(graph: Graph) -> dict[str, Any] | None:
-    """Conflicts that hold at every period, found without a search; None if none."""
+def impossible(graph: Graph, *, period: int | None = None) -> dict[str, Any] | None:
+    """Find a conflict without a search; None if there is none that simple.
+
+    Parameters
+    ----------
+    period : int, optional
+        The longest period that schedules may have; without it the conflict holds at
+        every period.
+    """
     proof = infeasible_cycle(graph)
     if proof is not None and proof.certificate is not None:
         cycle = list(proof.certificate["ops"])
@@ -33,6 +43,33 @@ def impossible(graph: Graph) -> dict[str, Any] | None:
                 "reason": reason,
                 "ops": list(group),
             }
+    return _memory_conflict(graph, period) if has_memory_limit(graph) else None
+
+
+def _memory_conflict(graph: Graph, period: int | None) -> dict[str, Any] | None:
+    """Hold the bounds of the memory against what the devices have."""
+    sites = Sites.of(graph)
+    memory = {device.id: device.memory for device in graph.devices}
+    sets = working_sets(sites)
+    for op in sorted(sets, key=lambda op: -sets[op].value):  # the least relaxation
+        limits = [memory[site] for site in sites.allowed[op] if site is not None]
+        known = [limit for limit in limits if limit is not None]
+        if len(known) == len(limits) and max(known) < sets[op].value:
+            reason = (
+                f"{op} needs a memory of {sets[op].value:,} while it runs; no device"
+                f" that is allowed to it has more than {max(known):,}"
+            )
+            return {"rules": ["memory"], "reason": reason, "ops": [op]}
+    known = [limit for limit in memory.values() if limit is not None]
+    total = total_memory(sites, period=period)
+    if len(known) == len(memory) and sum(known) < total:
+        reason = (
+            f"all devices together need a memory of {ceil(total):,}"
+            f"{'' if period is None else f' at a period of {period:,}'}, and have"
+            f" {sum(known):,}"
+        )
+        rules = ["memory"] if period is None else ["memory", "period"]
+        return {"rules": rules, "reason": reason}
     return None
 
 
@@ -73,6 +110,16 @@ def explain_infeasible(
         "relaxations": relaxations,
         **({"undecided": undecided} if undecided else {}),
     }
+
+
+def with_relaxations(
+    conflict: Mapping[str, Any], explained: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Add to a conflict what would do, if anything was found in time."""
+    if not explained["relaxations"]:
+        return dict(conflict)
+    reason = f"{conflict['reason']}; {explained['reason']}"
+    return {**conflict, **explained, "reason": reason}
 
 
 def _relaxed(

@@ -282,3 +282,35 @@ def test_a_back_end_that_cannot_go_on_says_why(
     argv = ("solve", str(SMALL), "--backend", "partition", *objective)
     assert main(argv) == 4
     assert "delays without upper limit" in capsys.readouterr().err
+
+
+def test_a_problem_proved_infeasible_exits_3_from_every_verb(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "loop.json"
+    graph = {
+        "schema": "lpsched/graph/1",
+        "name": "loop",
+        "devices": [{"id": "d0"}],
+        "ops": [{"id": "a", "kind": "F", "duration": 1}],
+        "dependences": [{"src": "a", "dst": "a"}],
+    }
+    path.write_text(json.dumps(graph))
+    for verb in ("solve", "compare", "bound"):
+        assert main([verb, str(path)]) == 3
+        assert "takes time but carries no delay" in capsys.readouterr().err
+    argv = ["compare", "tiny-mlp", "--devices", "3", "--memory", "100"]
+    assert main([*argv, "--time-limit", "4"]) == 3
+    assert "needs a memory of 402,432" in capsys.readouterr().err
+
+
+def test_a_page_without_any_schedule_says_so(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    path = tmp_path / "small.yaml"
+    path.write_text(
+        "schema: lpsched/instance/1\nname: small\nnetwork: tiny-mlp\n"
+        "devices: {count: 3, memory: 100}\n"
+    )
+    argv = ["report", str(path), "--time-limit", "4", "-o", str(page)]
+    assert main(argv) == 3
+    assert "infeasible" in page.read_text()

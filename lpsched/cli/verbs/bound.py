@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json as json_text
 
+import typer
+
 from lpsched.analysis.bounds import Bound, objective_bounds, period_bounds
+from lpsched.analysis.iteration_bound import LoopWithoutDelayError
+from lpsched.cli.exits import ExitCode
 from lpsched.cli.options import DevicesOption, FileArgument, Manner, one_count
-from lpsched.cli.output import number, print_json, print_table
+from lpsched.cli.output import complain, number, print_json, print_table
 from lpsched.cli.problem import load_problem
 from lpsched.core.graph import Graph
 from lpsched.core.result import INTEGER_OBJECTIVES
@@ -24,7 +28,11 @@ def command(
     Bounds of objectives other than the period hold at any period.
     """
     graph = load_problem(file, one_count(devices)).graph
-    found = _all_bounds(graph)
+    try:
+        found = _all_bounds(graph)
+    except LoopWithoutDelayError as error:
+        complain(f"{file}: infeasible: {error}")
+        raise typer.Exit(ExitCode.INFEASIBLE) from error
     if manner.json:
         print_json(
             {
