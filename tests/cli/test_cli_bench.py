@@ -158,6 +158,22 @@ def test_ctrl_c_is_heard_by_all_processes_and_answered_by_one(tmp_path: Path) ->
     assert [r["instance"] for r in json.loads(results.read_text())["rows"]] == ["quick"]
 
 
+def test_no_file_is_said_to_be_written_if_none_is(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def give_up(*_: object, interrupt: threading.Event, **__: object) -> None:
+        interrupt.set()
+
+    monkeypatch.setattr("lpsched.cli.verbs.bench.run_cases", give_up)
+    results = tmp_path / "results.json"
+    argv = ["bench", str(instance(tmp_path, "two")), "-o", str(results)]
+    assert main(argv) == 130
+    assert "written" not in capsys.readouterr().err
+    assert not results.exists()
+
+
 def test_bad_instances_are_told_before_any_work(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

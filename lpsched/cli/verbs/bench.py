@@ -112,7 +112,7 @@ def command(
         manner,
         title="bench",
     )
-    if output is not None:
+    if output is not None and len(rows) > len(done):
         note(f"{output} written", quiet=manner.quiet)
     if csv is not None:
         save_text(csv, _csv(rows))
