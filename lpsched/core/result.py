@@ -56,6 +56,12 @@ class Proof:
     value: int | None = None
     certificate: Mapping[str, Any] | None = None
 
+    @property
+    def given(self) -> str | None:
+        """What the bound holds under, such as ``placement``; None if always."""
+        given = (self.certificate or {}).get("given")
+        return None if given is None else str(given)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:

@@ -103,11 +103,26 @@ def _claims(graph: Graph, result: Result) -> Iterator[str]:
         if isinstance(value, int):
             text = scale_of(value).text(value, unit)
             yield f"{key.replace('_', ' ')} {text}"
-    period = result.objective.get("period")
-    gap = relative_gap(
-        period if isinstance(period, int) else None, result.bound.get("period")
-    )
-    if result.status is Status.OPTIMAL:
-        yield "proved optimal"
-    elif gap is not None:
-        yield f"gap to the bound {gap:.2%}"
+    yield from _proved(result)
+
+
+def _proved(result: Result) -> Iterator[str]:
+    """Say which objectives meet their bounds, and how far the others are from them.
+
+    A bound holds given the values of the objectives before: unless the answer is
+    optimal, none is said to be proved after one that is not.
+    """
+    met: list[str] = []
+    gaps: list[str] = []
+    for name, bound in result.bound.items():
+        value = result.objective.get(name)
+        gap = relative_gap(value if isinstance(value, int) else None, bound)
+        if gap == 0 and (not gaps or result.status is Status.OPTIMAL):
+            met.append(name.replace("_", " "))
+        elif gap:
+            gaps.append(f"gap of {name.replace('_', ' ')} to its bound {gap:.2%}")
+    if met:
+        given = sorted({p.given for p in result.proof.values() if p.given is not None})
+        what = " and ".join(filter(None, [", ".join(met[:-1]), met[-1]]))
+        yield " given the ".join([f"{what} proved optimal", *given])
+    yield from gaps

@@ -10,7 +10,7 @@ import pytest
 from factories import make_graph, make_op, make_schedule, make_tensor
 
 from lpsched.core.graph import DeviceId, Graph, Link
-from lpsched.core.result import Result, Status
+from lpsched.core.result import Proof, Result, Status
 from lpsched.core.schedule import Schedule
 from lpsched.errors import UnsupportedError
 from lpsched.plot.colours import KINDS, OTHER, style_of
@@ -134,17 +134,72 @@ def test_what_a_result_claims_stands_beside_the_title() -> None:
         "staleness": 3,
         "peak_memory": 123456789,
     }
-    proved = Result(method="m", status=Status.OPTIMAL, objective=objective)
+    proved = Result(
+        method="m", status=Status.OPTIMAL, objective=objective, bound={"period": 8}
+    )
     facts = picture_of([("m", graph, schedule.with_result(proved))]).panels[0].facts
     assert facts == (
         "period 8 tick · communication 12 element · staleness 3 · "
-        "peak memory 123.5 M element · proved optimal"
+        "peak memory 123.5 M element · period proved optimal"
     )
     open_ended = dataclasses.replace(
         proved, status=Status.FEASIBLE, bound={"period": 6}
     )
     facts = picture_of([("m", graph, schedule.with_result(open_ended))]).panels[0].facts
-    assert facts.endswith("gap to the bound 25.00%")
+    assert facts.endswith(" · gap of period to its bound 25.00%")
+
+
+@pytest.mark.parametrize(
+    ("status", "bound", "given", "said"),
+    [
+        (
+            Status.OPTIMAL,
+            {"period": 8, "communication": 12},
+            None,
+            "period and communication proved optimal",
+        ),
+        (
+            Status.OPTIMAL,
+            {"period": 8, "communication": 12},
+            "placement",
+            "period and communication proved optimal given the placement",
+        ),
+        # A slack lengthened the period: communication is least under that cap.
+        (
+            Status.OPTIMAL,
+            {"period": 6, "communication": 12},
+            None,
+            "communication proved optimal · gap of period to its bound 25.00%",
+        ),
+        (
+            Status.FEASIBLE,
+            {"period": 8, "communication": 9},
+            None,
+            "period proved optimal · gap of communication to its bound 25.00%",
+        ),
+        # Least at a period that may not be: nothing is proved optimal.
+        (
+            Status.FEASIBLE,
+            {"period": 6, "communication": 12},
+            None,
+            "gap of period to its bound 25.00%",
+        ),
+    ],
+)
+def test_what_is_proved_is_named_and_nothing_else(
+    status: Status, bound: dict[str, int], given: str | None, said: str
+) -> None:
+    graph, schedule = two_devices()
+    certificate = None if given is None else {"given": given}
+    result = Result(
+        method="m",
+        status=status,
+        objective={"period": 8, "communication": 12},
+        bound=bound,
+        proof={"period": Proof(kind="exhaustion", certificate=certificate)},
+    )
+    shown = picture_of([("m", graph, schedule.with_result(result))]).panels[0].facts
+    assert shown == f"period 8 tick · communication 12 element · {said}"
 
 
 def test_an_unfolded_graph_states_the_period_of_one_iteration() -> None:
