@@ -65,13 +65,15 @@ def compare_problems(
     Returns
     -------
     tuple
-        A comparison for each problem, fewer if interrupted, and whether it was.
+        A comparison for each problem, one or more and the last one incomplete if
+        interrupted, and whether it was.
     """
     names = None if methods is None else parse_list(methods)
 
     def work(report: Report, interrupt: threading.Event) -> list[Comparison]:
-        return [
-            compare(
+        done: list[Comparison] = []
+        for problem in problems:
+            rows = compare(
                 problem.graph,
                 methods=names,
                 baseline=baseline,
@@ -79,8 +81,11 @@ def compare_problems(
                 report=report,
                 interrupt=interrupt,
             )
-            for problem in problems
-        ]
+            if rows or not done:
+                done.append(rows)
+            if interrupt.is_set():
+                break
+        return done
 
     found, interrupted = run(work, manner, title=problems[0].graph.name)
     for row in (row for rows in found for row in rows):
@@ -99,14 +104,21 @@ def cases_of(problems: Sequence[Problem], found: Sequence[Comparison]) -> list[C
 
 def with_fronts(
     cases: Sequence[Case], names: str | None, params: SolveParams, manner: Manner
-) -> list[Case]:
-    """Add to each case the front of two objectives; nothing without their names."""
-    if names is None:
-        return list(cases)
-    return [
-        replace(case, front=find_front(case.graph, names, params, manner)[0])
-        for case in cases
-    ]
+) -> tuple[list[Case], bool]:
+    """Add to each case the front of two objectives; nothing without their names.
+
+    Returns
+    -------
+    tuple
+        The cases, the last ones without a front if interrupted, and whether it was.
+    """
+    found = list(cases)
+    for i, case in enumerate(cases if names is not None else ()):
+        front, code = find_front(case.graph, names or "", params, manner)
+        found[i] = replace(case, front=front)
+        if code == ExitCode.INTERRUPTED:
+            return found, True
+    return found, False
 
 
 def code_of_rows(rows: Iterable[Row]) -> int:

@@ -6,6 +6,7 @@ import importlib
 import json
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from lpsched._version import __version__
@@ -26,14 +27,19 @@ SCRIPTS = ("table.js", "run.js", "highlight.js", "chart.js", "front.js", "page.j
 OPEN = ("optimal", "pipedream", "1f1b")
 
 
-def check_report() -> None:
+def check_report(path: str | Path | None = None) -> None:
     """Check that a report can be made; for checks before long work.
 
     Raises
     ------
+    UnsupportedError
+        If `path`, the file to write, is no .html.
     MissingExtraError
         If plotly or jinja2 is not installed.
     """
+    if path is not None and Path(path).suffix.lower() != ".html":
+        kind = Path(path).suffix or "a file without extension"
+        raise UnsupportedError(f"{path}: a report is a page, no {kind}; use .html")
     for package in ("plotly", "jinja2"):
         try:
             importlib.import_module(package)

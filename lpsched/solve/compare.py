@@ -15,7 +15,7 @@ from lpsched.analysis.iteration_bound import LoopWithoutDelayError
 from lpsched.analysis.metrics import bubble_to_work, measure
 from lpsched.analysis.pipeline import pipeline_of
 from lpsched.core.graph import Graph
-from lpsched.core.result import INTEGER_OBJECTIVES, Proof, Stop, relative_gap
+from lpsched.core.result import INTEGER_OBJECTIVES, Proof, Status, Stop, relative_gap
 from lpsched.core.schedule import Schedule
 from lpsched.core.shown import Shown
 from lpsched.errors import (
@@ -31,7 +31,7 @@ from lpsched.solve.facade import solve
 from lpsched.solve.params import Report, SolveParams
 from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import objective_values
-from lpsched.verify import verify
+from lpsched.verify import check_agreement, verify
 
 __all__ = [
     "DEFAULT_METHODS",
@@ -123,7 +123,7 @@ class Row:
             "seconds": round(self.seconds, 3),
             **{name: self.objective.get(name) for name in INTEGER_OBJECTIVES},
             "speedup": _rounded(self.speedup),
-            "gap": self.gap,
+            "gap": _rounded(self.gap),
             "utilisation": _rounded(self.utilisation),
             "bubble_ratio": _rounded(self.bubble_ratio),
             "bubble_to_work": _rounded(self.bubble_to_work),
@@ -133,7 +133,7 @@ class Row:
         return document
 
 
-def _rounded(value: Fraction | None) -> float | None:
+def _rounded(value: Fraction | float | None) -> float | None:
     return None if value is None else round(float(value), 6)
 
 
@@ -223,10 +223,13 @@ def compare_schedules(
     Raises
     ------
     VerificationError
-        A schedule breaks a rule, or claims what is not so.
+        A schedule breaks a rule, or claims what is not so, as another of them shows.
     """
     baseline = baseline or usual(graph)[1]
     rows = [_known_row(graph, name, schedule) for name, schedule in schedules]
+    refuted = check_agreement(graph, schedules)
+    if refuted:
+        raise VerificationError(refuted)
     base = next((row for row in rows if row.method == baseline), None)
     return Comparison(_finish(graph, rows, base), baseline=baseline)
 
@@ -235,7 +238,8 @@ def _known_row(graph: Graph, name: str, schedule: Schedule) -> Row:
     result = schedule.result
     if result is None:
         return _checked_row(graph, name, "heuristic", schedule, 0.0)
-    status = "heuristic" if result.stop is Stop.METHOD else str(result.status)
+    built = result.stop is Stop.METHOD and result.status is not Status.OPTIMAL
+    status = "heuristic" if built else str(result.status)
     row = _checked_row(graph, name, status, schedule, result.seconds or 0.0)
     return replace(row, bound=result.bound, proof=result.proof)
 
@@ -388,9 +392,13 @@ def _checked_row(
 
 def _finish(graph: Graph, rows: Sequence[Row], base: Row | None) -> Iterator[Row]:
     """Give every row the best bound of the period and its speed-up."""
-    # A bound of the period holds for all unless another objective was settled before.
+    # A bound of the period holds for all unless another objective was settled before,
+    # or it is one of a placement's.
     found = [
-        row.bound["period"] for row in rows if next(iter(row.bound), "") == "period"
+        row.bound["period"]
+        for row in rows
+        if next(iter(row.bound), "") == "period"
+        and ("period" not in row.proof or row.proof["period"].given is None)
     ]
     if infeasible_cycle(graph) is None:
         found.append(period_bound(graph).value)

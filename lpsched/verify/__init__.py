@@ -1,5 +1,6 @@
 """The independent verifier: one function per rule, core and standard library only."""
 
+from lpsched.verify.agreement import check_agreement
 from lpsched.verify.certificate import CertificateVerdict, Verdict, check_proof
 from lpsched.verify.claims import check_claims, proof_verdicts
 from lpsched.verify.measures import measure
@@ -18,6 +19,7 @@ __all__ = [
     "RULES",
     "CertificateVerdict",
     "Verdict",
+    "check_agreement",
     "check_claims",
     "check_colocate",
     "check_coverage",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import sys
@@ -15,12 +16,13 @@ from lpsched import SolveParams, compare
 from lpsched.cli import main
 from lpsched.core.graph import Graph, Link
 from lpsched.core.io import save_schedule
+from lpsched.core.result import Proof, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import MissingExtraError, UnsupportedError
 from lpsched.report import Case, render
 from lpsched.report.run import iterations_shown, run_of
 from lpsched.report.tables import idle, kept
-from lpsched.solve import Comparison, Front, compare_schedules, pareto_front
+from lpsched.solve import Comparison, Front, compare_schedules, pareto_front, solve
 from lpsched.verify import verify
 
 PERIOD = SolveParams(objective=("period",))
@@ -260,4 +262,54 @@ def test_an_invalid_schedule_is_never_reported(tmp_path: Path) -> None:
     output = tmp_path / "report.html"
     argv = ["report", str(tmp_path / "broken.json"), "-o", str(output)]
     assert main(argv) == 6
+    assert not output.exists()
+
+
+def test_a_claim_that_another_file_refutes_is_never_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One device needs all 16 ticks, which the forged file claims to be least."""
+    graph = training_chain(3)
+    rows = compare(graph, methods=("sequential", "optimal"), params=PERIOD)
+    slow, best = (row.require_schedule() for row in rows)
+    result = best.result
+    assert result is not None
+    period = {"period": slow.period}
+    proof = {"period": Proof(kind="exhaustion", value=slow.period)}
+    forged = dataclasses.replace(result, objective=period, bound=period, proof=proof)
+    save_schedule(slow.with_result(forged), tmp_path / "forged.json")
+    save_schedule(best, tmp_path / "best.json")
+    output = tmp_path / "report.html"
+    files = [str(tmp_path / "forged.json"), str(tmp_path / "best.json")]
+    assert main(["report", *files, "-o", str(output)]) == 6
+    told = capsys.readouterr().err
+    assert all(file in told for file in files)
+    assert not output.exists()
+
+
+def test_a_bound_given_a_placement_is_not_that_of_others() -> None:
+    graph = training_chain(3)
+    rows = compare(graph, methods=("sequential", "optimal"), params=PERIOD)
+    slow, best = (row.require_schedule() for row in rows)
+    held = solve(graph, SolveParams(objective=("period",), fix=slow)).require_schedule()
+    again = compare_schedules(graph, [("held", held), ("best", best)])
+    assert again[1].bound["period"] == best.period
+    assert again[1].gap == 0
+    assert again[0].gap == (slow.period - best.period) / slow.period
+
+
+def test_a_status_of_optimal_is_shown_however_it_was_reached() -> None:
+    graph = training_chain(3)
+    (row,) = compare(graph, methods=("optimal",), params=PERIOD)
+    schedule = row.require_schedule()
+    assert schedule.result is not None
+    built = dataclasses.replace(schedule.result, stop=Stop.METHOD)
+    (again,) = compare_schedules(graph, [("x", schedule.with_result(built))])
+    assert again.status == "optimal"
+
+
+@pytest.mark.parametrize("verb", [["report", "-o"], ["compare", "--html"]])
+def test_a_report_is_a_page_and_nothing_else(verb: list[str], tmp_path: Path) -> None:
+    output = tmp_path / "report.txt"
+    assert main([verb[0], "tiny-mlp", "--devices", "2", verb[1], str(output)]) == 2
     assert not output.exists()

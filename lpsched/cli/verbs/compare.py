@@ -118,7 +118,7 @@ def command(
     """
     require_writable(plot, trace, csv, html)
     if html is not None:
-        check_report()
+        check_report(html)
     _check_plot(plot, pareto)
     problems = _problems(file, devices, memory)
     for problem in problems:
@@ -135,7 +135,7 @@ def command(
     rows = [row for comparison in found for row in comparison]
     cases = cases_of(problems, found)
     if not interrupted:
-        cases = with_fronts(cases, pareto, params, manner)
+        cases, interrupted = with_fronts(cases, pareto, params, manner)
     _show(cases, manner, found[0].baseline)
     if csv is not None:
         documents = [row.document() for row in rows]
@@ -144,8 +144,7 @@ def command(
         save_text(csv, table_csv(keys, values))
         note(f"{csv} written", quiet=manner.quiet)
     if plot is not None:
-        drawn = _plot(cases, plot, found[0].baseline)
-        note(f"{plot} written, of {drawn} devices", quiet=manner.quiet)
+        note(_plot(cases, plot, found[0].baseline), quiet=manner.quiet)
     if trace is not None:
         _trace(rows, trace)
         note(f"{trace} written", quiet=manner.quiet)
@@ -183,17 +182,20 @@ def _limit(text: str) -> int | None:
     return int(text)
 
 
-def _plot(cases: Sequence[Case], path: Path, baseline: str) -> int:
+def _plot(cases: Sequence[Case], path: Path, baseline: str) -> str:
     """Draw the baseline, the better LayerPipe and the optimum, or else all there are.
 
     With a front, draw that and the methods. Several device counts would not fit one
-    picture: the greatest is drawn, and returned.
+    picture: the greatest that has a schedule is drawn, and told in what is returned.
     """
-    case = max(cases, key=lambda case: len(case.graph.devices))
-    devices = len(case.graph.devices)
+    able = [case for case in cases if any(row.schedule for row in case.rows)]
+    if not able:
+        return f"{path} not written: there is no schedule to draw"
+    case = max(able, key=lambda case: len(case.graph.devices))
+    written = f"{path} written, of {len(case.graph.devices)} devices"
     if case.front is not None and case.front.points:
         draw_front(case.front, path, rows=case.rows)
-        return devices
+        return written
     drawn = [row for row in case.rows if row.schedule is not None]
     layerpipe = [r for r in drawn if r.method.startswith("layerpipe")]
     best = min(layerpipe, key=lambda r: r.objective["period"], default=None)
@@ -201,7 +203,7 @@ def _plot(cases: Sequence[Case], path: Path, baseline: str) -> int:
         r for r in drawn if r is best or r.method in (baseline, "optimal")
     ] or drawn
     draw([(r.method, r.graph, r.schedule) for r in chosen if r.schedule], path)
-    return devices
+    return written
 
 
 def _trace(rows: Sequence[Row], path: Path) -> None:

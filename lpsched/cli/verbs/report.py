@@ -36,8 +36,10 @@ from lpsched.cli.problem import (
 from lpsched.core.graph import Graph
 from lpsched.core.io import graph_digest
 from lpsched.core.schedule import Schedule
+from lpsched.errors import VerificationError
 from lpsched.report import Case, check_report, render
 from lpsched.solve import SolveParams, compare_schedules
+from lpsched.verify import check_agreement
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -88,7 +90,7 @@ def command(
     zoomed from prologue to epilogue, printed, and read in light and dark.
     """
     require_writable(output)
-    check_report()
+    check_report(output)
     schedules = [file for file in files if is_schedule(file)]
     cases = _cases_of_schedules(schedules, baseline)
     counts: Sequence[int | None] = [None] if devices is None else parse_devices(devices)
@@ -110,8 +112,9 @@ def command(
             problems, methods=methods, baseline=baseline, params=params, manner=manner
         )
         cases += cases_of(problems, found)
+        _require_agreement_of(cases)
     if not interrupted:
-        cases = with_fronts(cases, pareto, params, manner)
+        cases, interrupted = with_fronts(cases, pareto, params, manner)
     save_text(output, render(cases, iterations=iterations))
     wrote(output, manner)
     rows = [row for case in cases for row in case.rows]
@@ -122,6 +125,7 @@ def _cases_of_schedules(files: Sequence[str], baseline: str | None) -> list[Case
     """One case a graph; schedules go by their methods, or by their files' names."""
     graphs: dict[str, Graph] = {}
     named: dict[str, list[tuple[str, Schedule]]] = {}
+    read: dict[str, list[tuple[str, Schedule]]] = {}
     for file in files:
         schedule = load_schedule_file(file)
         graph = graph_of(schedule, None, file)
@@ -132,6 +136,9 @@ def _cases_of_schedules(files: Sequence[str], baseline: str | None) -> list[Case
             name = f"{name} ({Path(file).stem})"
         graphs.setdefault(digest, graph)
         entries.append((name, schedule))
+        read.setdefault(digest, []).append((file, schedule))
+    for digest, schedules in read.items():
+        _require_agreement(graphs[digest], schedules)
     return [
         Case(
             graph=graphs[digest],
@@ -142,3 +149,26 @@ def _cases_of_schedules(files: Sequence[str], baseline: str | None) -> list[Case
         )
         for digest, entries in named.items()
     ]
+
+
+def _require_agreement(graph: Graph, named: Sequence[tuple[str, Schedule]]) -> None:
+    """Refuse schedules of one graph of which one refutes what another claims."""
+    refuted = check_agreement(graph, named)
+    if refuted:
+        raise VerificationError(refuted)
+
+
+def _require_agreement_of(cases: Sequence[Case]) -> None:
+    """Hold schedules that were given against those found of the same graph."""
+    graphs = {graph_digest(case.graph): case.graph for case in cases}
+    if len(graphs) == len(cases):
+        return
+    for digest, graph in graphs.items():
+        named = [
+            (row.method, row.schedule)
+            for case in cases
+            if graph_digest(case.graph) == digest
+            for row in case.rows
+            if row.schedule is not None
+        ]
+        _require_agreement(graph, named)
