@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from factories import training_chain
 from lpsched import SolveParams, compare
 from lpsched.core.graph import Graph, Link
 from lpsched.report import Case, render
-from lpsched.solve import pareto_front
+from lpsched.solve import Comparison, pareto_front
 
 pytestmark = pytest.mark.browser
 
@@ -124,6 +125,41 @@ def test_the_page_loads_without_errors_and_draws_its_charts(
         "return performance.getEntriesByType('resource').map((r) => r.name)"
     )
     assert [name for name in requests if not name.startswith(("data:", "blob:"))] == []
+
+
+def test_no_column_of_the_table_is_hidden_and_nothing_lies_on_a_name(
+    driver: Any,  # noqa: ANN401
+    tmp_path: Path,
+) -> None:
+    """Figures as long as a real network's; the window is 1300 pixels wide."""
+    big = case(training_chain(3, devices=8))
+    rows = [
+        dataclasses.replace(
+            row,
+            method="least-communication@pipedream",
+            objective=dict.fromkeys(row.objective, 10**10),
+        )
+        for row in big.rows
+    ]
+    wide = Comparison([*big.rows, *rows], baseline="pipedream")
+    path = tmp_path / "wide.html"
+    path.write_text(render([dataclasses.replace(big, rows=wide)]))
+    page = opened(driver, path)
+    hidden = (
+        "const table = document.querySelector('.wide');"
+        "return table.scrollWidth - table.clientWidth"
+    )
+    assert page.execute_script(hidden) <= 0
+    room = (
+        "const chart = document.querySelector('details.method[open] .chart');"
+        "const box = (node) => node.getBoundingClientRect();"
+        "const names = [...chart.querySelectorAll('.annotation-text')].map(box);"
+        "return [names.length, Math.min(...names.map((name) => name.top)) -"
+        " box(chart.querySelector('.modebar')).bottom]"
+    )
+    count, pixels = page.execute_script(room)
+    assert count == 3
+    assert pixels >= 0
 
 
 def test_the_table_sorts_by_numbers_both_ways(driver: Any, small: Path) -> None:  # noqa: ANN401
