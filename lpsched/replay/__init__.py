@@ -1,5 +1,5 @@
 """Numeric execution with PyTorch: measure models, run schedules, compare.
 
-Modules here import torch when they are imported, and nothing else of lpsched imports
-them before it is asked to.
+Modules here but `source` import torch when they are imported, and nothing else of
+lpsched imports them before it is asked to.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import (
@@ -24,6 +26,9 @@ from lpsched.replay.job import Job, Span
 from lpsched.replay.worker import work
 
 __all__ = ["launch"]
+
+#: Where the launcher says that it ends ranks.
+LOGGER = logging.getLogger("torch.distributed.elastic.multiprocessing.api")
 
 
 def launch(jobs: Sequence[Job], *, seconds: int = 300) -> list[list[list[Span]]]:
@@ -63,10 +68,11 @@ def launch(jobs: Sequence[Job], *, seconds: int = 300) -> list[list[list[Span]]]
             local_addr="127.0.0.1",
             max_restarts=0,
             monitor_interval=0.05,
+            signals_to_handle="SIGTERM,SIGHUP,SIGQUIT",  # SIGINT is Python's
             logs_specs=DefaultLogsSpecs(log_dir=folder, redirects=Std.ALL),
         )
         try:
-            with _signals_as_before():
+            with _signals_as_before(), _interrupts_for_parent_alone():
                 found = elastic_launch(config, work)(list(jobs), seconds)
         except ChildFailedError as error:
             raise RunError(_reason(error)) from error
@@ -88,6 +94,33 @@ def _signals_as_before() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _interrupts_for_parent_alone() -> Iterator[None]:
+    """Keep Ctrl-C from the ranks, which the parent ends by SIGTERM when it hears it.
+
+    A terminal sends SIGINT to all of them, and ranks that import torch by then would
+    each print a traceback. What the main thread blocks, the ranks that it starts block
+    as well; another thread takes the signal, and Python handles it in the main one.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "pthread_sigmask"
+    ):
+        yield
+        return
+    resource_tracker.ensure_running()  # else it unblocks the signal when it starts
+    level = LOGGER.level
+    LOGGER.setLevel(logging.ERROR)  # that it closes processes is what was asked for
+    over = threading.Event()
+    threading.Thread(target=over.wait, daemon=True).start()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        over.set()
+        LOGGER.setLevel(level)
 
 
 def _reason(error: ChildFailedError) -> str:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +12,7 @@ from torch import nn
 
 from lpsched.errors import Fault, InstanceError, UnsupportedError
 from lpsched.network.readers.source import unique_names
+from lpsched.replay.source import blaming, load_function
 
 __all__ = ["Chain", "Model", "chain_of", "load_chain"]
 
@@ -72,49 +69,16 @@ def load_chain(spec: str, *, device: str = "cpu", seed: int = 0) -> Chain:
     Raises
     ------
     InstanceError
-        There is no such function, or it returns something else than a model.
+        There is no such function, it fails, or it returns something else than a model.
     """
-    function = _function(spec)
+    function = load_function(spec)
     torch.manual_seed(seed)
-    with torch.device(device):
+    with blaming(f"{spec.rpartition(':')[2]}()", source=spec), torch.device(device):
         made = function()
     try:
         return chain_of(made, device=device)
     except InstanceError as error:
         raise InstanceError(error.faults, source=spec) from error
-
-
-def _function(spec: str) -> Callable[[], Any]:
-    place, _, name = spec.rpartition(":")
-    if not place or not name:
-        text = f"expected MODULE:FUNCTION or FILE.py:FUNCTION, got {spec!r}"
-        raise InstanceError([Fault("", text)])
-    if place.endswith(".py"):
-        module = _module_of_file(Path(place), spec)
-    else:
-        if "" not in sys.path:
-            sys.path.insert(0, "")  # as `python -m` does: modules of this folder
-        try:
-            module = importlib.import_module(place)
-        except ModuleNotFoundError as error:
-            text = f"no module {error.name!r} here or among those installed"
-            raise InstanceError([Fault("", text)], source=spec) from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        text = f"{place} has no function {name!r}"
-        raise InstanceError([Fault("", text)], source=spec)
-    return function  # type: ignore[no-any-return]
-
-
-def _module_of_file(path: Path, spec: str) -> Any:  # noqa: ANN401 - a module
-    name = f"_lpsched_model_{path.stem}"
-    found = importlib.util.spec_from_file_location(name, path)
-    if not path.is_file() or found is None or found.loader is None:
-        raise InstanceError([Fault("", f"there is no file {path}")], source=spec)
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module
-    found.loader.exec_module(module)
-    return module
 
 
 def chain_of(made: object, *, device: str = "cpu") -> Chain:

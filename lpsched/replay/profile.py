@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from lpsched.core.network import Layer, Network, Saves
 from lpsched.replay.model import Chain
 from lpsched.replay.passes import Shapes, passes, saved_bytes
+from lpsched.replay.source import blaming
 
 __all__ = ["Profile", "Sample", "count_work", "measure_times"]
 
@@ -139,10 +140,12 @@ def _walk(
             *,
             block: Any = block,  # noqa: ANN401 - bound for this round
             given: torch.Tensor = value,
+            name: str = name,
             is_first: bool = i == 0,
             made: list[Shapes] = made,
         ) -> Shapes:
-            made.append(passes(block, given, gauge, is_first=is_first))
+            with blaming(f"block {name!r}"):
+                made.append(passes(block, given, gauge, is_first=is_first))
             return made[-1]
 
         yield name, value, run

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +22,7 @@ from lpsched.replay.gradients import TOLERANCE, greatest_error, prepare
 from lpsched.replay.job import Job, Naps
 from lpsched.replay.launch import launch
 from lpsched.replay.outcome import Outcome, outcome_of
+from lpsched.replay.source import blaming
 from lpsched.replay.worker import TABLE, chain_of_job
 
 __all__ = ["Case", "replay", "replay_all"]
@@ -135,7 +137,10 @@ class _Run:
         threads = torch.get_num_threads()
         try:
             torch.set_num_threads(1)  # as the ranks do: sums in the same order
-            self.expected = prepare(job, chain)
+            with (
+                blaming("the model", source=case.model) if case.model else nullcontext()
+            ):
+                self.expected = prepare(job, chain)
         finally:
             torch.set_num_threads(threads)
         self.job = job

@@ -22,6 +22,7 @@ from lpsched.cli.output import (
 )
 from lpsched.core.io import document_text, network_to_document
 from lpsched.network.readers import network_name
+from lpsched.replay.source import require_source
 
 if TYPE_CHECKING:
     from lpsched.replay.profile import Profile
@@ -68,6 +69,7 @@ def command(
     """
     require_writable(output)
     require_torch()
+    require_source(model)
     import torch  # noqa: PLC0415 - optional
 
     from lpsched.replay.model import load_chain  # noqa: PLC0415 - needs torch

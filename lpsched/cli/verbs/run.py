@@ -26,7 +26,10 @@ from lpsched.cli.partitions import stages_in
 from lpsched.cli.problem import graph_of, load_schedule_file
 from lpsched.core.graph import Graph, Link
 from lpsched.core.schedule import Schedule
+from lpsched.errors import InstanceError
+from lpsched.export.torch_csv import torch_csv_text
 from lpsched.export.trace import tick_ns
+from lpsched.replay.source import require_source
 
 if TYPE_CHECKING:
     from lpsched.replay.outcome import Outcome, Row
@@ -107,6 +110,9 @@ def command(
     blocks = _blocks(stages, answer, stand_in=stand_in)
     length = _tick(tick)
     require_torch()
+    if model is not None:
+        require_source(model)
+    _require_runnable(problem, answer, communication=communication, source=schedule)
     from lpsched.replay.run import Case, replay  # noqa: PLC0415 - needs torch
     from lpsched.replay.trace import run_trace  # noqa: PLC0415 - needs torch
 
@@ -135,6 +141,16 @@ def command(
     if not outcome.is_right:
         complain(f"the gradients are not those of the model: {_gradients(outcome)}")
         raise typer.Exit(ExitCode.NOT_VERIFIED)
+
+
+def _require_runnable(
+    graph: Graph, schedule: Schedule, *, communication: bool, source: str
+) -> None:
+    """Refuse a schedule that PyTorch cannot run before any rank starts."""
+    try:
+        torch_csv_text(graph, schedule, communication=communication)
+    except InstanceError as error:
+        raise InstanceError(error.faults, source=source) from error
 
 
 def _links_of(graph: Graph) -> tuple[Link, ...]:
