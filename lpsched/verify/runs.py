@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from lpsched.core.graph import DelayName, DeviceId, Graph, Op, OpId
 from lpsched.core.schedule import Placed, Schedule
@@ -48,7 +49,17 @@ def runs(graph: Graph, schedule: Schedule) -> Mapping[OpId, Run]:
     """Every op that stands in the schedule with a legal device and start.
 
     The others break *coverage*, and the rest of the rules cannot speak of them.
+    Every rule asks for them, so they are kept with the schedule, which never changes,
+    beside the graph they are of.
     """
+    kept = vars(schedule).get("_runs")
+    if kept is None or kept[0] is not graph:
+        kept = graph, _runs(graph, schedule)
+        vars(schedule)["_runs"] = kept
+    return cast("Mapping[OpId, Run]", kept[1])
+
+
+def _runs(graph: Graph, schedule: Schedule) -> dict[OpId, Run]:
     found: dict[OpId, Run] = {}
     for op in graph.ops:
         placed = schedule.ops.get(op.id)

@@ -36,8 +36,14 @@ __all__ = [
 
 
 def graph_digest(graph: Graph) -> str:
-    """Digest of the graph's document, as read or as it would be written."""
-    return digest(graph_to_document(graph))
+    """Digest of the graph's document, as read or as it would be written.
+
+    Computed once a graph and kept with it: graphs never change.
+    """
+    kept = vars(graph)
+    if "_digest" not in kept:
+        kept["_digest"] = digest(graph_to_document(graph))
+    return str(kept["_digest"])
 
 
 def load_graph(path: str | Path) -> Graph:
