@@ -15,7 +15,7 @@ from factories import make_graph, make_op, make_schedule, make_tensor, training_
 from lpsched import SolveParams, compare
 from lpsched.cli import main
 from lpsched.core.graph import Graph, Link
-from lpsched.core.io import save_schedule
+from lpsched.core.io import save_graph, save_schedule
 from lpsched.core.result import Proof, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import MissingExtraError, UnsupportedError
@@ -284,6 +284,12 @@ def test_a_claim_that_another_file_refutes_is_never_reported(
     assert main(["report", *files, "-o", str(output)]) == 6
     told = capsys.readouterr().err
     assert all(file in told for file in files)
+    assert not output.exists()
+    # What is found of the same graph refutes it as well.
+    save_graph(graph, tmp_path / "graph.json")
+    argv = ["report", files[0], str(tmp_path / "graph.json"), "--methods", "optimal"]
+    assert main([*argv, "-o", str(output)]) == 6
+    assert "claims that period is at least 16" in capsys.readouterr().err
     assert not output.exists()
 
 
