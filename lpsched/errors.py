@@ -81,9 +81,14 @@ class _FaultyError(LpschedError, ValueError):
 
     def _text(self) -> str:
         prefix = f"{self.source}: " if self.source else ""
-        lines = [f"{prefix}{fault}" for fault in self.faults[:_MAX_SHOWN]]
+        lines = [_one_line(f"{prefix}{fault}") for fault in self.faults[:_MAX_SHOWN]]
         more = len(self.faults) - len(lines)
         return "\n".join([*lines, f"{prefix}... and {more:,} more"] if more else lines)
+
+
+def _one_line(text: str) -> str:
+    """Keep a line feed in some name from making two faults of one."""
+    return text.replace("\n", "\\n")
 
 
 class FormatError(_FaultyError):

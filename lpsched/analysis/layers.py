@@ -82,13 +82,14 @@ def layers_of(graph: Graph) -> tuple[Layer, ...]:
 
 
 def _layer(op: Op) -> str:
+    if op.microbatch is not None:
+        text = f"op {op.id!r} belongs to a microbatch: the training is synchronous"
+        raise UnsupportedError(f"{text}; this is for asynchronous training")
     if op.layer is None:
         raise UnsupportedError(f"op {op.id!r} has no layer")
     if op.kind not in _KINDS:
         text = f"op {op.id!r} is of kind {op.kind!r}, none of {', '.join(_KINDS)}"
         raise UnsupportedError(text)
-    if op.microbatch is not None:
-        raise UnsupportedError(f"op {op.id!r} belongs to a microbatch")
     return op.layer
 
 

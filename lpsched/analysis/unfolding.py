@@ -33,7 +33,9 @@ from lpsched.core.graph import (
     TensorId,
 )
 from lpsched.core.io import graph_digest
+from lpsched.core.limits import MAX_UNFOLDED_OPS
 from lpsched.core.schedule import Placed, Schedule
+from lpsched.errors import UnsupportedError
 
 __all__ = [
     "copy_id",
@@ -84,6 +86,8 @@ def unfold(graph: AnyGraph, J: int) -> AnyGraph:
     ------
     InstanceError
         If the graph has named delays, naming each.
+    UnsupportedError
+        If there would be more than `MAX_UNFOLDED_OPS` ops.
     ValueError
         If J < 1.
     """
@@ -92,6 +96,13 @@ def unfold(graph: AnyGraph, J: int) -> AnyGraph:
     require_fixed_delays(graph)
     if J == 1:
         return graph
+    count = len(graph.ops) if isinstance(graph, Graph) else len(graph)
+    if J * count > MAX_UNFOLDED_OPS:
+        text = (
+            f"{J:,} iterations of {count:,} ops are {J * count:,} ops; graphs are"
+            f" unfolded to at most {MAX_UNFOLDED_OPS:,}"
+        )
+        raise UnsupportedError(text)
     return _graph(graph, J) if isinstance(graph, Graph) else _bare(graph, J)
 
 

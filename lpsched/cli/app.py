@@ -63,7 +63,7 @@ def run_command(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - on
         complain(f"{error.filename or 'output'}: {error.strerror}")
         return ExitCode.BAD_INPUT
     except LpschedError as error:
-        for line in str(error).splitlines():
+        for line in str(error).split("\n"):
             complain(line)
         if isinstance(error, SolverError):
             _report_bug(error)

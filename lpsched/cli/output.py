@@ -21,6 +21,7 @@ from lpsched.plot.figures import number, percent
 
 __all__ = [
     "complain",
+    "counted",
     "keys_of",
     "note",
     "note_all",
@@ -39,13 +40,21 @@ __all__ = [
 
 def complain(text: str) -> None:
     """Write a line to stderr, with the program's name."""
-    print(f"lpsched: {text}", file=sys.stderr)  # noqa: T201 - the command line
+    print(f"lpsched: {_escaped(text)}", file=sys.stderr)  # noqa: T201 - the command line
+
+
+def _escaped(text: str) -> str:
+    """Write out control characters, which could drive a terminal; keep line feeds."""
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode()
+        for c in text
+    )
 
 
 def note(text: str, *, quiet: bool = False) -> None:
     """Write a remark to stderr unless told to be quiet."""
     if not quiet:
-        print(text, file=sys.stderr)  # noqa: T201 - the command line
+        print(_escaped(text), file=sys.stderr)  # noqa: T201 - the command line
 
 
 def note_all(texts: Iterable[str], *, quiet: bool = False) -> None:
@@ -170,7 +179,10 @@ def require_writable(*paths: Path | None) -> None:
         if path is None:
             continue
         folder = path.parent
-        if path.is_dir():
+        if path == Path():  # what an empty text becomes
+            text = "expected a file to write, got no name, or this folder's"
+            faults.append(Fault("output", text))
+        elif path.is_dir():
             faults.append(Fault(str(path), "cannot be written: it is a folder"))
         elif not folder.is_dir():
             faults.append(Fault(str(path), f"cannot be written: no folder {folder}"))
@@ -182,6 +194,11 @@ def require_writable(*paths: Path | None) -> None:
         faults.append(Fault(str(named[0]), "named for two outputs"))
     if faults:
         raise InstanceError(faults)
+
+
+def counted(count: int, noun: str) -> str:
+    """Say how many there are: 1 violation, 2 violations."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def keys_of(rows: Sequence[Mapping[str, object]]) -> list[str]:

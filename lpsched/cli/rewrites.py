@@ -73,7 +73,7 @@ def chosen_delays(graph: Graph, text: str | None) -> dict[DelayName, int]:
 
 
 def _read(path: Path) -> dict[DelayName, int]:
-    raw = read_document(path)
+    raw = read_document(path, expected="a mapping of names of delays to integers")
     if raw.get("schema") == "lpsched/schedule/1":
         return dict(load_schedule(path).delays)
     faults = [
@@ -139,12 +139,22 @@ class Retimer:
         if self.clock_period is not None:
             return _fewest(graph, self.clock_period)
         if self.cutset is not None:
-            return cutset_retiming(graph, parse_list(self.cutset))
+            return cutset_retiming(graph, _ops_of(graph, self.cutset))
         if self.laps is not None:
             laps = schedule_retiming(load_schedule_file(self.laps))
             least = min(laps.values(), default=0)
             return {op: lap - least for op, lap in laps.items()}
         return None
+
+
+def _ops_of(graph: Graph, text: str) -> tuple[str, ...]:
+    """Read --cutset: ops of the graph."""
+    names = parse_list(text)
+    unknown = [name for name in names if name not in graph.op_by_id]
+    if unknown:
+        text = f"the graph has no op {', '.join(map(repr, unknown))}"
+        raise typer.BadParameter(text, param_hint="--cutset")
+    return names
 
 
 def _fewest(graph: Graph, period: int) -> dict[Node, int]:

@@ -27,6 +27,7 @@ from lpsched.cli.exits import ExitCode
 from lpsched.cli.options import LimitOption, Manner, SeedOption, WorkersOption
 from lpsched.cli.output import (
     complain,
+    counted,
     note,
     number,
     percent,
@@ -213,7 +214,7 @@ def _show(rows: Sequence[Row], total: int, manner: Manner) -> None:
     least = ("stored s", "method", "seconds", "gap")
     print_table(columns, [_cells(row) for row in rows], least=least)
     done = "" if len(rows) == total else f"{len(rows)} of "
-    print_text(f"{done}{total} instances: {_counts(rows) or 'none done'}")
+    print_text(f"{done}{counted(total, 'instance')}: {_counts(rows) or 'none done'}")
 
 
 def _counts(rows: Sequence[Row]) -> str:

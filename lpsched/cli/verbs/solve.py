@@ -44,12 +44,19 @@ from lpsched.cli.rewrites import DelaysOption, UnfoldOption, chosen_delays, fixe
 from lpsched.cli.running import run
 from lpsched.cli.verbs.build import rounding_sentence
 from lpsched.core.answer import Answer
-from lpsched.core.graph import DelayName
-from lpsched.core.io import document_text, result_to_document, schedule_to_document
+from lpsched.core.graph import DelayName, Graph
+from lpsched.core.io import (
+    document_text,
+    graph_digest,
+    result_to_document,
+    schedule_to_document,
+)
 from lpsched.core.result import relative_gap
+from lpsched.core.schedule import Schedule
 from lpsched.plot import check_front_output
 from lpsched.solve import Report, SolveParams, solve, solve_by_method
 from lpsched.solve.unfolded import solve_unfolded
+from lpsched.verify import verify
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -146,7 +153,7 @@ def command(
         workers=workers,
         options={"cbc": True} if _is_cbc(ilp_solver) else {},
     )
-
+    _remark_hint(problem.graph, params.hint, manner)
     if pareto is not None:
         front, code = find_front(problem.graph, pareto, params, manner)
         if manner.json:
@@ -206,6 +213,23 @@ def _unfolded(
         graph=unfold(fixed(problem.graph, delays), iterations),
         max_period=None if cap is None else cap * iterations,
     )
+
+
+def _remark_hint(graph: Graph, hint: Schedule | None, manner: Manner) -> None:
+    """Say which rules a hint breaks: the search starts from it all the same."""
+    if hint is None:
+        return
+    bare = replace(
+        hint,
+        graph=graph.name,
+        graph_digest=graph_digest(graph),
+        graph_document=graph,
+        result=None,
+    )
+    rules = dict.fromkeys(violation.rule for violation in verify(graph, bare))
+    if rules:
+        text = f"the hint breaks rules ({', '.join(rules)}): no schedule, but a start"
+        note(text, quiet=manner.quiet)
 
 
 def _alike(period: int) -> str:

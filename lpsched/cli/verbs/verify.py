@@ -9,7 +9,7 @@ import typer
 
 from lpsched.cli.exits import ExitCode
 from lpsched.cli.options import Manner
-from lpsched.cli.output import print_json, print_table, print_text
+from lpsched.cli.output import counted, print_json, print_table, print_text
 from lpsched.cli.problem import load_graph_file, load_schedule_file
 from lpsched.core.graph import Graph
 from lpsched.core.result import Status
@@ -90,4 +90,4 @@ def _show(violations: tuple[Violation, ...]) -> None:
         ]
         for v in violations
     ]
-    print_table(columns, rows, title=f"{len(violations)} violations")
+    print_table(columns, rows, title=counted(len(violations), "violation"))

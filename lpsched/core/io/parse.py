@@ -55,22 +55,26 @@ def read_bytes(path: str | Path) -> bytes:
     return bytes(data)
 
 
-def read_document(path: str | Path) -> dict[str, Any]:
-    """Read a JSON or YAML mapping from a file.
+#: What every document is.
+_DOCUMENT = "a mapping with a `schema` key"
+
+
+def read_document(path: str | Path, *, expected: str = _DOCUMENT) -> dict[str, Any]:
+    """Read a JSON or YAML mapping from a file; tell what is expected otherwise.
 
     Raises
     ------
     FormatError
         The file cannot be read or parsed, or holds something else.
     """
-    return parse_text(read_text(path), source=str(path))
+    return parse_text(read_text(path), source=str(path), expected=expected)
 
 
-def parse_text(text: str, *, source: str) -> dict[str, Any]:
+def parse_text(text: str, *, source: str, expected: str = _DOCUMENT) -> dict[str, Any]:
     """Parse JSON (text that begins with a brace and parses as such) or YAML."""
     if _looks_like_json(text, source):
         return parse_json(text, source=source)
-    return _mapping(_yaml(text, source), text, source)
+    return _mapping(_yaml(text, source), text, source, expected)
 
 
 def parse_json(text: str, *, source: str) -> dict[str, Any]:
@@ -78,11 +82,16 @@ def parse_json(text: str, *, source: str) -> dict[str, Any]:
     return _mapping(_json(text, source), text, source)
 
 
-def _mapping(data: Any, text: str, source: str) -> dict[str, Any]:  # noqa: ANN401
+def _mapping(
+    data: Any,  # noqa: ANN401
+    text: str,
+    source: str,
+    expected: str = _DOCUMENT,
+) -> dict[str, Any]:
     """Return the data if it is a mapping whose text can be encoded."""
     if not isinstance(data, dict):
         what = "nothing" if data is None else f"a {type(data).__name__}"
-        fault = Fault("", f"expected a mapping with a `schema` key, got {what}")
+        fault = Fault("", f"expected {expected}, got {what}")
         raise FormatError([fault], source=source)
     if ("\\u" in text or "\\U" in text) and not _is_unicode(data):
         fault = Fault("", "text with a lone surrogate (\\ud800 to \\udfff)")
