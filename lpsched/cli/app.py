@@ -8,8 +8,10 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from lpsched._version import __version__
 from lpsched.cli import verbs
@@ -20,8 +22,25 @@ from lpsched.errors import LpschedError, SolverError
 
 __all__ = ["run_command"]
 
+
+class _Verbs(TyperGroup):
+    """The verbs; a usage error of theirs shows the value that was given."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - a class that typer keeps
+        """Run a verb; typer's own checks (pydantic's) do not say what they saw."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            from pydantic import ValidationError  # noqa: PLC0415 - rarely needed
+
+            if isinstance(error.__cause__, ValidationError):
+                error.message += f"; got {error.__cause__.errors()[0]['input']!r}"
+            raise
+
+
 app = typer.Typer(
     name="lpsched",
+    cls=_Verbs,
     help="Find, prove and explain the best schedule for pipelined training.",
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -278,9 +278,7 @@ def _row(
     started = time.perf_counter()
     try:
         schedule = METHODS[name].function(graph)
-    except LoopWithoutDelayError as error:
-        return _no_row(graph, name, str(error), time.perf_counter() - started)
-    except (UnsupportedError, NoScheduleError) as error:
+    except (UnsupportedError, NoScheduleError, LoopWithoutDelayError) as error:
         seconds = time.perf_counter() - started
         need = _need(graph, name) if isinstance(error, NoScheduleError) else None
         if need is None:
@@ -303,7 +301,7 @@ def _need(graph: Graph, name: str) -> int | None:
     return measure(free, schedule).peak_memory
 
 
-def _no_row(graph: Graph, name: str, reason: str, seconds: float = 0.0) -> Row:
+def _no_row(graph: Graph, name: str, reason: str | None, seconds: float = 0.0) -> Row:
     return Row(
         method=name,
         devices=len(graph.devices),
@@ -353,16 +351,9 @@ def _optimal(
     result = answer.result
     seconds = result.seconds or 0.0
     if answer.schedule is None:
-        return Row(
-            method="optimal",
-            devices=len(graph.devices),
-            status=str(result.status),
-            verified=False,
-            seconds=seconds,
-            graph=graph,
-            bound=result.bound,
-            reason=str(answer.conflict["reason"]) if answer.conflict else None,
-        )
+        reason = str(answer.conflict["reason"]) if answer.conflict else None
+        row = _no_row(graph, "optimal", reason, seconds)
+        return replace(row, status=str(result.status), bound=result.bound)
     row = _checked_row(graph, "optimal", str(result.status), answer.schedule, seconds)
     return replace(row, bound=result.bound, proof=result.proof)
 
@@ -370,8 +361,7 @@ def _optimal(
 def _checked_row(
     graph: Graph, name: str, status: str, schedule: Schedule, seconds: float
 ) -> Row:
-    violations = verify(graph, schedule)
-    if violations:
+    if violations := verify(graph, schedule):
         raise VerificationError(violations)
     measures = measure(graph, schedule)
     shares = list(measures.utilisation.values())
@@ -403,10 +393,8 @@ def _finish(graph: Graph, rows: Sequence[Row], base: Row | None) -> Iterator[Row
     if infeasible_cycle(graph) is None:
         found.append(period_bound(graph).value)
     base_period = base.objective.get("period") if base else None
+    best = {"period": max(found)} if found else {}
     for row in rows:
         period = row.objective.get("period")
-        speedup = None
-        if period and base_period:
-            speedup = Fraction(base_period, period)
-        best = {"period": max(found)} if found else {}
+        speedup = Fraction(base_period, period) if period and base_period else None
         yield replace(row, bound={**row.bound, **best}, speedup=speedup)

@@ -123,3 +123,16 @@ def test_one_violation_is_singular(
     capsys.readouterr()
     assert main(["verify", graph, str(best)]) == 6
     assert capsys.readouterr().out.startswith("1 violation\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--seed", "-1"), ("--max-period", "1e6"), ("--time-limit", "soon")],
+)
+def test_a_value_out_of_range_is_shown(
+    capsys: pytest.CaptureFixture[str], graph: str, option: str, value: str
+) -> None:
+    err = _err(capsys, 2, "solve", graph, option, value)
+    assert option in err
+    words = err.replace("│", " ").split()  # a box that breaks lines
+    assert f"got '{value}'" in " ".join(words)
