@@ -27,6 +27,7 @@ __all__ = [
     "note_all",
     "number",
     "percent",
+    "print_document",
     "print_json",
     "print_table",
     "print_text",
@@ -39,8 +40,9 @@ __all__ = [
 
 
 def complain(text: str) -> None:
-    """Write a line to stderr, with the program's name."""
-    print(f"lpsched: {_escaped(text)}", file=sys.stderr)  # noqa: T201 - the command line
+    """Write one line to stderr, with the program's name."""
+    line = _escaped(text).replace("\n", "\\n")
+    print(f"lpsched: {line}", file=sys.stderr)  # noqa: T201 - the command line
 
 
 def _escaped(text: str) -> str:
@@ -76,13 +78,18 @@ def wrote(
 
 
 def print_text(text: str) -> None:
-    """Write text to stdout."""
+    """Write text for people to stdout."""
+    print_document(printable(text))
+
+
+def print_document(text: str) -> None:
+    """Write a file's text to stdout, as it is."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
 def print_json(document: object) -> None:
     """Write one JSON document to stdout."""
-    print_text(json.dumps(document, indent=2, ensure_ascii=False))
+    print_document(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def print_table(
@@ -116,7 +123,7 @@ def print_table(
         shown = [i for i in shown if columns[i][0] != heading]
         table = _table(columns, rows, shown)
     if title is not None:
-        print_text(printable(title))
+        print_text(title)
     console.print(table)
     dropped = [heading for i, (heading, _) in enumerate(columns) if i not in shown]
     if dropped:

@@ -136,3 +136,27 @@ def test_a_value_out_of_range_is_shown(
     assert option in err
     words = err.replace("│", " ").split()  # a box that breaks lines
     assert f"got '{value}'" in " ".join(words)
+
+
+def test_a_line_feed_in_the_id_of_an_op_leaves_a_reason_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "g.json"
+    name = "one\ntwo\x1b"
+    ops = [{"id": name, "kind": "F", "duration": 1}]
+    loop = {"ops": ops, "dependences": [{"src": name, "dst": name}]}
+    path.write_text(json.dumps(GRAPH | loop))
+    for line in _err(capsys, 3, "solve", str(path)).splitlines():
+        assert line.startswith("lpsched: ")
+        assert "\x1b" not in line
+
+
+def test_control_characters_do_not_reach_standard_output_either(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "g.json"
+    ops = [{"id": "a\x1b[31m", "kind": "F", "duration": 1}]
+    path.write_text(json.dumps(GRAPH | {"ops": ops, "dependences": []}))
+    for argv in (["analyze"], ["explain"], ["analyze", "--json"], ["build"]):
+        main([*argv[:1], str(path), *argv[1:]])
+        assert "\x1b" not in "".join(capsys.readouterr())

@@ -194,7 +194,8 @@ def _code(rows: Sequence[Row]) -> int:
 def _show(rows: Sequence[Row], total: int, manner: Manner) -> None:
     for row in rows:
         if row.reason is not None and not manner.quiet:
-            complain(f"{row.file}: {row.reason}")
+            for line in row.reason.split("\n"):
+                complain(f"{row.file}: {line}")
     if manner.json:
         print_json([row_document(row) for row in rows])
         return

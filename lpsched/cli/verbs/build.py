@@ -16,7 +16,7 @@ from lpsched.cli.options import (
 from lpsched.cli.output import (
     note,
     note_all,
-    print_text,
+    print_document,
     require_writable,
     save_text,
     wrote,
@@ -46,7 +46,7 @@ def command(
     graph = problem.graph
     text = document_text(graph_to_document(graph))
     if output is None:
-        print_text(text)
+        print_document(text)
         return
     save_text(output, text)
     counts = {

@@ -19,7 +19,7 @@ from lpsched.cli.options import (
     parse_list,
     parse_number,
 )
-from lpsched.cli.output import note, print_text, save_text, wrote
+from lpsched.cli.output import note, print_document, save_text, wrote
 from lpsched.cli.problem import load_network_file, load_problem
 from lpsched.core.graph import Graph
 from lpsched.core.instance import CostModel
@@ -281,7 +281,7 @@ def command(
         imported = _coarse(imported, epsilon)
     text = document_text(_plain(imported.document))
     if output is None:
-        print_text(text)
+        print_document(text)
     else:
         save_text(output, text)
     for remark in imported.remarks:
