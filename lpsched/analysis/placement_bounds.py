@@ -112,22 +112,32 @@ def working_sets(sites: Sites) -> dict[OpId, Bound]:
         if graph.occupies_device(tensor.producer):
             for op in {tensor.producer, *(c.op for c in tensor.consumers)}:
                 touched[op].append(tensor)
+    residents = _residents(sites)
     return {
-        op: _working_set(sites, op, tensors)
+        op: _working_set(sites, op, tensors, residents.get(sites.group_of[op], ()))
         for op, tensors in touched.items()
         if graph.occupies_device(op) and sites.least_duration(op) > 0
     }
 
 
-def _working_set(sites: Sites, op: OpId, tensors: Iterable[Tensor]) -> Bound:
+def _residents(sites: Sites) -> dict[int, list[int]]:
+    """Numbers of the residents that each group of colocated ops keeps."""
+    kept: dict[int, list[int]] = {}
+    for i, resident in enumerate(sites.graph.residents):
+        for group in {sites.group_of[op] for op in resident.ops}:
+            kept.setdefault(group, []).append(i)
+    return kept
+
+
+def _working_set(
+    sites: Sites, op: OpId, tensors: Iterable[Tensor], residents: Sequence[int]
+) -> Bound:
     """Residents of the op's group, its results, and its operands.
 
     All are on the op's device from its start to its end. The same tensor in two
     iterations is two copies: the versions that delays tell apart for certain count.
     """
-    group = set(sites.groups[sites.group_of[op]])
-    held = {i: r.size for i, r in enumerate(sites.graph.residents) if group & {*r.ops}}
-    value = sum(held.values())
+    value = sum(sites.graph.residents[i].size for i in residents)
     copies: dict[TensorId, int] = {}
     for tensor in tensors:
         delays = {c.delay for c in tensor.consumers if c.op == op}
@@ -135,7 +145,7 @@ def _working_set(sites: Sites, op: OpId, tensors: Iterable[Tensor]) -> Bound:
         named = int(bool(delays) and not fixed)
         copies[tensor.id] = len(fixed) + named + int(tensor.producer == op)
         value += copies[tensor.id] * tensor.size
-    certificate = {"op": op, "copies": copies, "residents": list(held)}
+    certificate = {"op": op, "copies": copies, "residents": list(residents)}
     return certified("peak_memory", "working_set", value, certificate)
 
 

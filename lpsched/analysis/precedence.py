@@ -45,15 +45,18 @@ def topological_order(
         after[number[edge.src]].append(number[edge.dst])
         waits[number[edge.dst]] += 1
     ready = [i for i, count in enumerate(waits) if count == 0]
-    left = dict.fromkeys(range(len(number)))
+    left = [True] * len(number)
+    first = 0
     order: list[OpId] = []
-    while left:
-        i = heapq.heappop(ready) if ready else next(iter(left))
-        del left[i]
+    while len(order) < len(number):
+        while not ready and not left[first]:
+            first += 1
+        i = heapq.heappop(ready) if ready else first
+        left[i] = False
         order.append(graph.ops[i].id)
         for j in after[i]:
             waits[j] -= 1
-            if waits[j] == 0 and j in left:
+            if waits[j] == 0 and left[j]:
                 heapq.heappush(ready, j)
     return tuple(order)
 
