@@ -11,7 +11,30 @@ import numpy as np
 
 from lpsched.errors import SolverError
 
-__all__ = ["LinearProgram", "LinearSolution", "QuietHighs", "Row", "quiet_highs"]
+__all__ = [
+    "FAILED",
+    "INFEASIBLE",
+    "LinearProgram",
+    "LinearSolution",
+    "QuietHighs",
+    "Row",
+    "quiet_highs",
+]
+
+#: What HiGHS says of a program without a solution, if its objective is bounded.
+INFEASIBLE = (
+    highspy.HighsModelStatus.kInfeasible,
+    highspy.HighsModelStatus.kUnboundedOrInfeasible,
+)
+#: What it says where it has not solved anything.
+FAILED = (
+    highspy.HighsModelStatus.kNotset,
+    highspy.HighsModelStatus.kLoadError,
+    highspy.HighsModelStatus.kModelError,
+    highspy.HighsModelStatus.kPresolveError,
+    highspy.HighsModelStatus.kSolveError,
+    highspy.HighsModelStatus.kPostsolveError,
+)
 
 
 class QuietHighs(highspy.Highs):

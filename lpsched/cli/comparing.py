@@ -28,9 +28,11 @@ from lpsched.solve import (
 
 __all__ = [
     "BaselineOption",
+    "ObjectiveOption",
     "cases_of",
     "code_of_rows",
     "compare_problems",
+    "search_params",
     "with_fronts",
 ]
 
@@ -43,6 +45,21 @@ BaselineOption = Annotated[
         show_default=False,
     ),
 ]
+ObjectiveOption = Annotated[
+    str, typer.Option("--objective", help="What `optimal` minimises, in order.")
+]
+
+
+def search_params(
+    objective: str, *, time_limit: float, seed: int, workers: int
+) -> SolveParams:
+    """Read what the command line says of the searches for the optimum."""
+    return SolveParams(
+        objective=parse_list(objective),
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+    )
 
 
 def compare_problems(

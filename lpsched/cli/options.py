@@ -174,6 +174,7 @@ def with_manner(command: Callable[..., None]) -> Callable[..., None]:
         )
         for name, option in _COMMON.items()
     ]
+    # Typer reads it; the type of a function knows no such attribute.
     verb.__signature__ = signature.replace(parameters=[*own, *common])  # type: ignore[attr-defined]
     return verb
 

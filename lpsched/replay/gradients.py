@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -121,9 +122,11 @@ def _error(
 
 def _difference(one: torch.Tensor | None, two: torch.Tensor | None) -> float:
     if one is None or two is None:
-        return 0.0 if one is two else float("inf")
+        return 0.0 if one is two else math.inf
     difference = float((one - two).abs().max())
     scale = float(one.abs().max())
     if difference == 0.0:
         return 0.0
-    return difference / scale if scale and difference == difference else float("inf")  # noqa: PLR0124
+    # A quotient that is no number would be lost among the others' greatest.
+    comparable = math.isfinite(difference) and scale > 0.0
+    return difference / scale if comparable else math.inf

@@ -115,7 +115,7 @@ def _blocks(made: Model) -> tuple[list[str], list[nn.Module]]:
         return _split(model, made)
     if isinstance(model, nn.Sequential):
         # `named_children` would leave out a module that comes a second time.
-        children = list(model._modules.items())  # noqa: SLF001
+        children = list(model._modules.items())  # noqa: SLF001 - see above
     elif isinstance(model, nn.Module):
         text = "a module that is no nn.Sequential needs split points (Model.split)"
         raise InstanceError([Fault("model", text)])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from lpsched.errors import Fault, InstanceError, LpschedError
 
@@ -51,7 +52,7 @@ def load_function(spec: str) -> Callable[[], object]:
     if not callable(function):
         text = f"{place} has no function {name!r}"
         raise InstanceError([Fault("", text)], source=spec)
-    return function  # type: ignore[no-any-return]
+    return cast("Callable[[], object]", function)
 
 
 @contextmanager

@@ -207,6 +207,10 @@ def test_gradients_that_differ_are_found(tmp_path: Path) -> None:
         assert name == "0.w" or error == 0.0
     torch.save({"0.w": None}, gradients_file(job.folder, 0))
     assert greatest_error(job, right) == (float("inf"), "0.w")
+    # Infinity over infinity is no number: it must not be lost among the others.
+    torch.save({"0.w": torch.tensor([2.0, -4.0])}, gradients_file(job.folder, 0))
+    endless = right | {"0.w": torch.tensor([2.0, -float("inf")])}
+    assert greatest_error(job, endless) == (float("inf"), "0.w")
 
 
 def test_a_rank_that_fails_is_named_with_its_reason() -> None:

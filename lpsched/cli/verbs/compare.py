@@ -11,9 +11,11 @@ import typer
 
 from lpsched.cli.comparing import (
     BaselineOption,
+    ObjectiveOption,
     cases_of,
     code_of_rows,
     compare_problems,
+    search_params,
     with_fronts,
 )
 from lpsched.cli.exits import ExitCode
@@ -27,7 +29,6 @@ from lpsched.cli.options import (
     SeedOption,
     WorkersOption,
     parse_devices,
-    parse_list,
 )
 from lpsched.cli.output import (
     keys_of,
@@ -49,7 +50,6 @@ from lpsched.solve import (
     DEFAULT_METHODS,
     PIPELINE_METHODS,
     Row,
-    SolveParams,
     method_names,
     with_memory,
 )
@@ -73,9 +73,7 @@ def command(
         ),
     ] = None,
     baseline: BaselineOption = None,
-    objective: Annotated[
-        str, typer.Option("--objective", help="What `optimal` minimises, in order.")
-    ] = "period",
+    objective: ObjectiveOption = "period",
     memory: Annotated[
         str | None,
         typer.Option(
@@ -123,12 +121,7 @@ def command(
     problems = _problems(file, devices, memory)
     for problem in problems:
         note_all(problem.notes, quiet=manner.quiet)
-    params = SolveParams(
-        objective=parse_list(objective),
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-    )
+    params = search_params(objective, time_limit=time_limit, seed=seed, workers=workers)
     found, interrupted = compare_problems(
         problems, methods=methods, baseline=baseline, params=params, manner=manner
     )
@@ -138,10 +131,7 @@ def command(
         cases, interrupted = with_fronts(cases, pareto, params, manner)
     _show(cases, manner, found[0].baseline)
     if csv is not None:
-        documents = [row.document() for row in rows]
-        keys = [key for key in keys_of(documents) if key not in ("bound", "reason")]
-        values = [[document.get(key) for key in keys] for document in documents]
-        save_text(csv, table_csv(keys, values))
+        save_text(csv, _csv(rows))
         note(f"{csv} written", quiet=manner.quiet)
     if plot is not None:
         note(_plot(cases, plot, found[0].baseline), quiet=manner.quiet)
@@ -180,6 +170,13 @@ def _limit(text: str) -> int | None:
             f"expected an integer >= 0 or none, got {text!r}", param_hint="--memory"
         )
     return int(text)
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    documents = [row.document() for row in rows]
+    keys = [key for key in keys_of(documents) if key not in ("bound", "reason")]
+    values = [[document.get(key) for key in keys] for document in documents]
+    return table_csv(keys, values)
 
 
 def _plot(cases: Sequence[Case], path: Path, baseline: str) -> str:

@@ -180,12 +180,7 @@ def command(
         "--objective": objective is not None,
     }
     target = _target(to, [option for option, given in said.items() if given])
-    known = [name for name in INTEGER_OBJECTIVES if name != "period"]
-    if objective is not None and objective not in known:
-        raise typer.BadParameter(
-            f"expected one of {', '.join(known)}, got {objective!r}",
-            param_hint="--objective",
-        )
+    _check_objective(objective)
     wishes = Wishes(
         file=file,
         devices=one_count(devices),
@@ -197,6 +192,16 @@ def command(
     )
     save_text(output, target.text(wishes))
     wrote(output, manner, format=to)
+
+
+def _check_objective(name: str | None) -> None:
+    """Refuse what a model at a given period cannot minimise."""
+    known = [known for known in INTEGER_OBJECTIVES if known != "period"]
+    if name is not None and name not in known:
+        raise typer.BadParameter(
+            f"expected one of {', '.join(known)}, got {name!r}",
+            param_hint="--objective",
+        )
 
 
 def _target(name: str, options: list[str]) -> Target:

@@ -10,9 +10,11 @@ import typer
 
 from lpsched.cli.comparing import (
     BaselineOption,
+    ObjectiveOption,
     cases_of,
     code_of_rows,
     compare_problems,
+    search_params,
     with_fronts,
 )
 from lpsched.cli.exits import ExitCode
@@ -24,7 +26,6 @@ from lpsched.cli.options import (
     SeedOption,
     WorkersOption,
     parse_devices,
-    parse_list,
 )
 from lpsched.cli.output import require_writable, save_text, wrote
 from lpsched.cli.problem import (
@@ -38,7 +39,7 @@ from lpsched.core.io import graph_digest
 from lpsched.core.schedule import Schedule
 from lpsched.errors import VerificationError
 from lpsched.report import Case, check_report, render
-from lpsched.solve import SolveParams, compare_schedules
+from lpsched.solve import compare_schedules
 from lpsched.verify import check_agreement
 
 __all__ = ["EXAMPLE", "command"]
@@ -66,9 +67,7 @@ def command(
         typer.Option("--methods", help="Comma list, as `compare` takes it."),
     ] = None,
     baseline: BaselineOption = None,
-    objective: Annotated[
-        str, typer.Option("--objective", help="What `optimal` minimises, in order.")
-    ] = "period",
+    objective: ObjectiveOption = "period",
     iterations: Annotated[
         int | None,
         typer.Option(
@@ -100,12 +99,7 @@ def command(
         if file not in schedules
         for count in counts
     ]
-    params = SolveParams(
-        objective=parse_list(objective),
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-    )
+    params = search_params(objective, time_limit=time_limit, seed=seed, workers=workers)
     interrupted = False
     if problems:
         found, interrupted = compare_problems(

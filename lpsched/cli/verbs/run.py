@@ -24,7 +24,7 @@ from lpsched.cli.output import (
 )
 from lpsched.cli.partitions import stages_in
 from lpsched.cli.problem import graph_of, load_schedule_file
-from lpsched.core.graph import Graph, Link
+from lpsched.core.graph import Graph
 from lpsched.core.schedule import Schedule
 from lpsched.errors import InstanceError
 from lpsched.export.torch_csv import torch_csv_text
@@ -116,12 +116,7 @@ def command(
     from lpsched.replay.run import Case, replay  # noqa: PLC0415 - needs torch
     from lpsched.replay.trace import run_trace  # noqa: PLC0415 - needs torch
 
-    note(f"{len(problem.device_ids)} ranks start", quiet=manner.quiet)
-    if any(link.latency or link.units_per_tick for link in _links_of(problem)):
-        text = (
-            "messages take what gloo takes here, not what the links are modelled with"
-        )
-        note(text, quiet=manner.quiet)
+    _remark_start(problem, manner)
     outcome = replay(
         Case(
             graph=problem,
@@ -153,9 +148,13 @@ def _require_runnable(
         raise InstanceError(error.faults, source=source) from error
 
 
-def _links_of(graph: Graph) -> tuple[Link, ...]:
-    """Return the default link and those that differ."""
-    return (graph.link, *graph.links.values())
+def _remark_start(graph: Graph, manner: Manner) -> None:
+    """Say how many ranks start, and what of the graph they do not imitate."""
+    note(f"{len(graph.device_ids)} ranks start", quiet=manner.quiet)
+    links = (graph.link, *graph.links.values())
+    if any(link.latency or link.units_per_tick for link in links):
+        text = "messages take what gloo takes, not what the links are modelled with"
+        note(text, quiet=manner.quiet)
 
 
 def _blocks(

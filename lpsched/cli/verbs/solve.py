@@ -155,30 +155,19 @@ def command(
     )
     _remark_hint(problem.graph, params.hint, manner)
     if pareto is not None:
-        front, code = find_front(problem.graph, pareto, params, manner)
-        if manner.json:
-            print_json(front.document())
-        else:
-            show_front(front)
-        save_front(front, manner, csv=csv, plot=plot)
-        raise typer.Exit(code)
+        raise typer.Exit(_front(problem.graph, pareto, params, manner, csv, plot))
 
     def work(report: Report, interrupt: threading.Event) -> Answer:
         if method is not None:
             return solve_by_method(problem.graph, method)
-        if unfold_by is not None:
-            found = solve_unfolded(
-                plain,
-                unfold_by,
-                params,
-                delays=values,
-                report=report,
-                interrupt=interrupt,
-            )
-            if found.folded is not None and unfold_by > 1:
-                note(_alike(found.folded.period), quiet=manner.quiet)
-            return found.answer
-        return solve(problem.graph, params, report=report, interrupt=interrupt)
+        if unfold_by is None:
+            return solve(problem.graph, params, report=report, interrupt=interrupt)
+        found = solve_unfolded(
+            plain, unfold_by, params, delays=values, report=report, interrupt=interrupt
+        )
+        if found.folded is not None and unfold_by > 1:
+            note(_alike(found.folded.period), quiet=manner.quiet)
+        return found.answer
 
     answer, interrupted = run(work, manner, title=problem.graph.name)
     answer = _with_problem(answer, problem)
@@ -188,6 +177,24 @@ def command(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if method is None:
         raise typer.Exit(code_of_status(str(answer.result.status)))
+
+
+def _front(
+    graph: Graph,
+    names: str,
+    params: SolveParams,
+    manner: Manner,
+    csv: Path | None,
+    plot: Path | None,
+) -> int:
+    """Find a front, print it and write its files; return the exit code."""
+    front, code = find_front(graph, names, params, manner)
+    if manner.json:
+        print_json(front.document())
+    else:
+        show_front(front)
+    save_front(front, manner, csv=csv, plot=plot)
+    return code
 
 
 def _check_pareto(

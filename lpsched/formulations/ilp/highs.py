@@ -12,7 +12,7 @@ import numpy as np
 import pulp
 from highspy import HighsModelStatus, cb
 
-from lpsched.analysis.linear import QuietHighs, quiet_highs
+from lpsched.analysis.linear import FAILED, INFEASIBLE, QuietHighs, quiet_highs
 from lpsched.errors import SolverError
 from lpsched.formulations.ilp.solved import ABSOLUTE_GAP, INTEGRALITY, Solved, Watch
 
@@ -30,18 +30,6 @@ _INTERRUPTS = (
     cb.HighsCallbackType.kCallbackMipInterrupt,
 )
 _COMPLETE = (HighsModelStatus.kOptimal, HighsModelStatus.kModelEmpty)
-_INFEASIBLE = (
-    HighsModelStatus.kInfeasible,
-    HighsModelStatus.kUnboundedOrInfeasible,  # no objective here is unbounded
-)
-_FAILED = (
-    HighsModelStatus.kNotset,
-    HighsModelStatus.kLoadError,
-    HighsModelStatus.kModelError,
-    HighsModelStatus.kPresolveError,
-    HighsModelStatus.kSolveError,
-    HighsModelStatus.kPostsolveError,
-)
 
 
 class _Run:
@@ -164,10 +152,10 @@ def _is_consistent(handle: QuietHighs) -> bool:
 def _read(handle: QuietHighs) -> Solved:
     """Read a run's end from HiGHS itself."""
     status, info = handle.getModelStatus(), handle.getInfo()
-    if status in _FAILED:
+    if status in FAILED:
         raise SolverError(f"HiGHS ended with status {status.name}")
     nodes = int(info.mip_node_count)
-    if status in _INFEASIBLE:
+    if status in INFEASIBLE:
         return Solved(is_complete=True, nodes=nodes)
     is_complete = status in _COMPLETE
     feasible = highspy.SolutionStatus.kSolutionStatusFeasible

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import highspy
 import numpy as np
-from highspy import HighsModelStatus, cb
+from highspy import cb
 from numpy.typing import NDArray
 
-from lpsched.analysis.linear import quiet_highs
+from lpsched.analysis.linear import FAILED, INFEASIBLE, quiet_highs
 from lpsched.errors import SolverError
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.automaton import Ints
@@ -19,19 +19,6 @@ from lpsched.formulations.partition.columns import Columns
 from lpsched.formulations.partition.pool import Pool
 
 __all__ = ["Cover", "best_cover"]
-
-_INFEASIBLE = (
-    HighsModelStatus.kInfeasible,
-    HighsModelStatus.kUnboundedOrInfeasible,  # costs are bounded below
-)
-_FAILED = (
-    HighsModelStatus.kNotset,
-    HighsModelStatus.kLoadError,
-    HighsModelStatus.kModelError,
-    HighsModelStatus.kPresolveError,
-    HighsModelStatus.kSolveError,
-    HighsModelStatus.kPostsolveError,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +56,9 @@ def best_cover(pool: Pool, which: Ints, deadline: Deadline) -> Cover:
     _watch(highs, deadline)
     highs.run()
     status = highs.getModelStatus()
-    if status in _INFEASIBLE:
+    if status in INFEASIBLE:
         return Cover(chosen=None, bound=math.inf)
-    if status in _FAILED:
+    if status in FAILED:
         raise SolverError(f"HiGHS ended a cover with {status.name}")
     info = highs.getInfo()
     chosen = None
