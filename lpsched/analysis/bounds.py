@@ -24,6 +24,7 @@ from lpsched.analysis.transfer_bound import transfer_bound
 from lpsched.analysis.window_bound import window_bounds
 from lpsched.core.graph import Graph
 from lpsched.core.order import topological_order
+from lpsched.core.over import Over, never
 from lpsched.core.result import Proof
 
 __all__ = [
@@ -96,7 +97,7 @@ def period_bound(graph: Graph) -> Bound:
 
 
 def objective_bounds(
-    graph: Graph, objective: str, *, period: int | None = None
+    graph: Graph, objective: str, *, period: int | None = None, over: Over = never
 ) -> tuple[Bound, ...]:
     """Lower bounds of any objective, greatest first.
 
@@ -112,6 +113,8 @@ def objective_bounds(
     ------
     LoopWithoutDelayError
         If a loop takes time but carries no delay (period and makespan).
+    OutOfTimeError
+        Once `over` says so (staleness, whose bound may take seconds).
     """
     if objective == "period":
         return period_bounds(graph)
@@ -124,7 +127,7 @@ def objective_bounds(
     elif objective == "makespan":
         bounds = _makespan_bounds(graph, sites)
     elif objective == "staleness":
-        found = staleness_bound(graph, period=period)
+        found = staleness_bound(graph, period=period, over=over)
         bounds = () if found is None else (found,)
     else:
         raise ValueError(f"no objective {objective!r}")

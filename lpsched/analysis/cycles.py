@@ -16,6 +16,7 @@ __all__ = [
     "max_cycle_ratio",
     "predecessor_cycles",
     "relax",
+    "sweep_order",
 ]
 
 
@@ -59,7 +60,7 @@ def max_cycle_ratio(
     """
     value = floor
     cycle: tuple[int, ...] = ()
-    order = _sweep(num_nodes, arcs)
+    order = sweep_order(num_nodes, arcs)
     part = _components(num_nodes, arcs)
     inner = [i for i in order if part[arcs[i].src] == part[arcs[i].dst]]
     heights = [0] * num_nodes
@@ -158,7 +159,7 @@ def delay_free_order(num_nodes: int, arcs: Sequence[Arc]) -> list[int]:
     return list(nx.dfs_postorder_nodes(graph))[::-1]
 
 
-def _sweep(num_nodes: int, arcs: Sequence[Arc]) -> list[int]:
+def sweep_order(num_nodes: int, arcs: Sequence[Arc]) -> list[int]:
     """Arc numbers in the order in which a sweep carries heights furthest.
 
     Delayed arcs first: what they raise then runs along all paths without delay, so that

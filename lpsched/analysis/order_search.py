@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lpsched.analysis.packing import earliest_phases, gap_phases, pack_phases
 from lpsched.analysis.precedence import Block, PlacedGraph, Times
+from lpsched.core.over import Over, never
 
 __all__ = ["search_orders"]
 
@@ -26,18 +27,20 @@ class _Score:
     ticks: int
 
 
-def search_orders(placed: PlacedGraph, period: int) -> list[Times]:
+def search_orders(placed: PlacedGraph, period: int, over: Over = never) -> list[Times]:
     """Times of several orders that fit the period, in no order; empty if none does.
 
     Three topological orders are packed in three ways; then the best of them, packed
     by `earliest_phases`, is improved by moving one op at a time to another place: a
     move is kept if it makes nothing worse. An order that breaks limits of delays is
-    improved likewise until it keeps them. Reproducible; each device's load must be
-    <= T.
+    improved likewise until it keeps them. Reproducible, unless cut short: once time is
+    over, the first order that fits is enough. Each device's load must be <= T.
     """
     found: list[Times] = []
     seeds: list[tuple[_Score, list[Block]]] = []
     for order in _topological_orders(placed):
+        if found and over():
+            return found
         for packer in (pack_phases, gap_phases):
             phases = packer(placed, period, order)
             if phases is not None:
@@ -48,7 +51,7 @@ def search_orders(placed: PlacedGraph, period: int) -> list[Times]:
         seeds += [] if score is None else [(score, order)]
     if seeds:
         best = min(seeds, key=lambda seed: seed[0])
-        times = _climb(placed, period, *best)
+        times = _climb(placed, period, *best, over)
         found += [] if times is None else [times]
     return found
 
@@ -61,7 +64,7 @@ def _topological_orders(placed: PlacedGraph) -> Iterator[list[Block]]:
 
 
 def _climb(
-    placed: PlacedGraph, period: int, score: _Score, order: list[Block]
+    placed: PlacedGraph, period: int, score: _Score, order: list[Block], over: Over
 ) -> Times | None:
     """Move random ops to random places as long as the score does not rise."""
     rng = random.Random(0)
@@ -69,7 +72,7 @@ def _climb(
     best: Times | None = None
     idle = 0
     for _ in range(min(MAX_TRIALS, MAX_ARCS // max(1, len(placed.arcs)))):
-        if (score.excess, score.staleness) <= (0, least) or idle == MAX_IDLE:
+        if (score.excess, score.staleness) <= (0, least) or idle == MAX_IDLE or over():
             break
         idle += 1
         moved = list(order)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from lpsched.analysis.certified import Bound, ceil_div, certified
-from lpsched.analysis.cycles import max_cycle_ratio
+from lpsched.analysis.cycles import max_cycle_ratio, relax, sweep_order
 from lpsched.analysis.dataflow import Arc
 from lpsched.analysis.sites import Sites
-from lpsched.core.graph import DelayName, Edge, Graph
+from lpsched.core.graph import DelayName, Graph
+from lpsched.core.over import Over, never
+from lpsched.errors import OutOfTimeError
 
 __all__ = ["DelayNeed", "least_delays", "staleness_bound"]
 
@@ -32,7 +35,9 @@ class DelayNeed:
     edges: tuple[int, ...] = ()
 
 
-def least_delays(graph: Graph, period: int) -> dict[DelayName, DelayNeed] | None:
+def least_delays(
+    graph: Graph, period: int, *, over: Over = never
+) -> dict[DelayName, DelayNeed] | None:
     r"""Bound each named delay from below at a period, whatever the placement.
 
     A loop with a uses of delay j, weight W and delay D on its other edges (each at its
@@ -53,20 +58,27 @@ def least_delays(graph: Graph, period: int) -> dict[DelayName, DelayNeed] | None
     Returns
     -------
     dict or None
-        By delay; None if some loop that no named delay can help does not fit.
+        By delay; None if some loop does not fit with every delay at its maximum.
+
+    Raises
+    ------
+    OutOfTimeError
+        `over` says so before every delay has been looked at.
     """
-    sites = Sites.of(graph)
-    weights = [sites.edge_weight(edge) for edge in graph.edges]
+    loops = _Loops(Sites.of(graph), period)
+    if not loops.fit():
+        return None
     needs = {}
     for name in graph.delays:
-        need = _need(sites, weights, name, period)
-        if need is None:
-            return None
-        needs[name] = need
+        if over():
+            raise OutOfTimeError("not every delay has been looked at")
+        needs[name] = loops.need(name)
     return needs
 
 
-def staleness_bound(graph: Graph, *, period: int | None) -> Bound | None:
+def staleness_bound(
+    graph: Graph, *, period: int | None, over: Over = never
+) -> Bound | None:
     """Bound the sum over named delays of (value - 1), at periods up to `period`.
 
     Without a period it is the delays' own minima that count. None if some loop cannot
@@ -75,7 +87,7 @@ def staleness_bound(graph: Graph, *, period: int | None) -> Bound | None:
     if period is None:
         needs = {name: DelayNeed(value=d.min) for name, d in graph.delays.items()}
     else:
-        found = least_delays(graph, period)
+        found = least_delays(graph, period, over=over)
         if found is None:
             return None
         needs = found
@@ -84,32 +96,73 @@ def staleness_bound(graph: Graph, *, period: int | None) -> Bound | None:
     return certified("staleness", "loops", value, {"period": period, "loops": loops})
 
 
-def _need(
-    sites: Sites, weights: Sequence[int], name: DelayName, period: int
-) -> DelayNeed | None:
-    graph = sites.graph
-    number = {op.id: i for i, op in enumerate(graph.ops)}
-    arcs, indices = [], []
-    for index, edge in enumerate(graph.edges):
-        uses, delay = _split(graph, edge, name)
-        if delay is not None:
-            weight = weights[index] - delay * period
-            arcs.append(Arc(number[edge.src], number[edge.dst], weight, uses, index))
-            indices.append(index)
-    least = graph.delays[name].min
-    ratio = max_cycle_ratio(len(number), arcs, floor=Fraction(period * (least - 1)))
-    if ratio.value is None:
-        return None
-    loop = [indices[i] for i in ratio.cycle]
-    value = _loop_need(sites, loop, name, period)
-    if value <= least:
-        return DelayNeed(value=least)
-    return DelayNeed(value=value, edges=tuple(loop))
+class _Loops:
+    """The arcs that loops through a named delay are made of, at a period."""
+
+    def __init__(self, sites: Sites, period: int) -> None:
+        graph = sites.graph
+        number = {op.id: i for i, op in enumerate(graph.ops)}
+        self._sites = sites
+        self._period = period
+        #: Arcs of limited delay, which shortens them; by its name, those of each delay.
+        self._limited: list[Arc] = []
+        self._uses: defaultdict[DelayName, list[Arc]] = defaultdict(list)
+        for index, edge in enumerate(graph.edges):
+            u, v, weight = number[edge.src], number[edge.dst], sites.edge_weight(edge)
+            _, delay = graph.delay_range(edge.delay)
+            if delay is not None:
+                self._limited.append(Arc(u, v, weight - delay * period, 0, index))
+            if isinstance(edge.delay, str):
+                self._uses[edge.delay].append(Arc(u, v, weight, 1, index))
+        self._after: list[list[int]] = [[] for _ in number]
+        self._before: list[list[int]] = [[] for _ in number]
+        for arc in self._limited:
+            self._after[arc.src].append(arc.dst)
+            self._before[arc.dst].append(arc.src)
+
+    def fit(self) -> bool:
+        """Tell whether no loop takes longer than the greatest delays allow."""
+        lengths = [arc.weight for arc in self._limited]
+        order = sweep_order(len(self._after), self._limited)
+        return not relax(self._limited, lengths, [0] * len(self._after), order)
+
+    def need(self, name: DelayName) -> DelayNeed:
+        """Bound one delay."""
+        least = self._sites.graph.delays[name].min
+        num_nodes, arcs = self._through(name)
+        floor = Fraction(self._period * (least - 1))
+        ratio = max_cycle_ratio(num_nodes, arcs, floor=floor)
+        loop = [arcs[i].key for i in ratio.cycle]
+        value = _loop_need(self._sites, loop, name, self._period)
+        if value <= least:
+            return DelayNeed(value=least)
+        return DelayNeed(value=value, edges=tuple(loop))
+
+    def _through(self, name: DelayName) -> tuple[int, list[Arc]]:
+        """Nodes, numbered anew, and arcs of the loops that use a delay."""
+        uses, edges = self._uses[name], self._sites.graph.edges
+        ahead = _reached((arc.dst for arc in uses), self._after)
+        behind = _reached((arc.src for arc in uses), self._before)
+        number = {node: i for i, node in enumerate(sorted(ahead & behind))}
+        others = (arc for arc in self._limited if edges[arc.key].delay != name)
+        arcs = [
+            arc._replace(src=number[arc.src], dst=number[arc.dst])
+            for arc in (*others, *uses)
+            if arc.src in number and arc.dst in number
+        ]
+        return len(number), sorted(arcs, key=lambda arc: arc.key)
 
 
-def _split(graph: Graph, edge: Edge, name: DelayName) -> tuple[int, int | None]:
-    """Uses of the delay `name`, and the greatest delay beside it."""
-    return (1, 0) if edge.delay == name else (0, graph.delay_range(edge.delay)[1])
+def _reached(first: Iterable[int], following: Sequence[Sequence[int]]) -> set[int]:
+    """The nodes that some can be followed to, themselves among them."""
+    reached = set(first)
+    waiting = list(reached)
+    while waiting:
+        for node in following[waiting.pop()]:
+            if node not in reached:
+                reached.add(node)
+                waiting.append(node)
+    return reached
 
 
 def _loop_need(sites: Sites, loop: Sequence[int], name: DelayName, period: int) -> int:
@@ -121,9 +174,7 @@ def _loop_need(sites: Sites, loop: Sequence[int], name: DelayName, period: int) 
     weight = sum(map(sites.edge_weight, edges))
     if num_devices >= 2:
         weight += sum(extras[:num_devices])
-    uses = 0
-    for edge in edges:
-        more, delay = _split(sites.graph, edge, name)
-        uses += more
-        weight -= period * (delay or 0)
+    uses = sum(edge.delay == name for edge in edges)
+    others = (edge.delay for edge in edges if edge.delay != name)
+    weight -= period * sum(sites.graph.delay_range(delay)[1] or 0 for delay in others)
     return ceil_div(weight, uses * period) if uses else 0

@@ -10,6 +10,7 @@ from lpsched.analysis.precedence import Block, PlacedGraph, Placement, Times
 from lpsched.analysis.staleness import least_delay_sum
 from lpsched.core.graph import Graph, OpId
 from lpsched.core.io import graph_digest
+from lpsched.core.over import Over, never
 from lpsched.core.schedule import Placed, Schedule
 
 __all__ = ["complete", "least_staleness_laps", "retime", "time_order"]
@@ -63,21 +64,31 @@ def least_staleness_laps(
     )
 
 
-def complete(graph: Graph, placement: Placement, period: int) -> Schedule | None:
+def complete(
+    graph: Graph, placement: Placement, period: int, *, over: Over = never
+) -> Schedule | None:
     """Find a schedule of little staleness for a placement and a period.
 
     Searches orders of the ops (`search_orders`), gives the best few their least
     staleness, and returns the best. Always succeeds when `has_free_delays` holds,
     each device's load is <= T, and so is each op; None if no order tried fits. Memory
     is not looked at.
+
+    Parameters
+    ----------
+    over : callable
+        Once it says so, the first schedule that comes is good enough.
     """
     placed = PlacedGraph.of(graph, placement)
     if max(placed.loads().values(), default=0) > period:
         return None
-    found = sorted(search_orders(placed, period), key=lambda times: times.staleness)
-    best = [_less_stale(placed, period, times) for times in found[:3]]
-    if not best:
+    found = search_orders(placed, period, over)
+    found.sort(key=lambda times: times.staleness)
+    if not found:
         return None
+    best = [
+        times if over() else _less_stale(placed, period, times) for times in found[:3]
+    ]
     return _schedule(placed, period, min(best, key=lambda times: times.staleness))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
 from lpsched.core.result import Stop
+from lpsched.errors import OutOfTimeError
 
-__all__ = ["Deadline"]
+__all__ = ["UNLIMITED", "Deadline"]
 
 #: Seconds before its limit at which a solver may already have given up.
 _GRACE = 0.1
@@ -38,6 +40,17 @@ class Deadline:
         """Whether the search has to end."""
         return self.left == 0.0
 
+    def check(self) -> None:
+        """Give up work that is half done once the search has to end.
+
+        Raises
+        ------
+        OutOfTimeError
+            It has.
+        """
+        if self.over:
+            raise OutOfTimeError("the search has to end")
+
     @property
     def stop(self) -> Stop:
         """Why a search without a proof ended."""
@@ -52,3 +65,7 @@ class Deadline:
     def within(self, seconds: float) -> Deadline:
         """Return a deadline of so many seconds from now that ends with this one."""
         return Deadline(min(seconds, self.left), self._interrupt)
+
+
+#: For work that may take the time it takes.
+UNLIMITED = Deadline(math.inf)

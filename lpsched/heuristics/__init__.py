@@ -62,6 +62,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             Method(
                 name="list",
                 function=list_schedule,
+                timed=list_schedule,
                 summary="list scheduling: balanced loads, modulo scheduling",
             ),
             *SYNCHRONOUS_METHODS,

@@ -15,6 +15,7 @@ from lpsched.analysis.timing import (
     time_order,
 )
 from lpsched.core.graph import DeviceId, Graph, OpId
+from lpsched.core.over import Over, never
 from lpsched.core.schedule import Placed, Schedule
 from lpsched.errors import NoScheduleError, UnsupportedError
 from lpsched.heuristics.modulo import ModuloScheduler
@@ -29,7 +30,7 @@ __all__ = ["balanced_placement", "list_schedule"]
 FINE_OPS, COARSEST = 100_000, 16
 
 
-def list_schedule(graph: Graph) -> Schedule:
+def list_schedule(graph: Graph, over: Over = never) -> Schedule:
     """Schedule any graph: the best of three ways, by period, then by staleness.
 
     Longest ops first to the device then least loaded, timed at the largest load (the
@@ -37,6 +38,11 @@ def list_schedule(graph: Graph) -> Schedule:
     from a lower bound up; everything on one device. A period is given up where a
     device's memory would be exceeded, so that under tight memory limits a schedule may
     be missed.
+
+    Parameters
+    ----------
+    over : callable
+        Once it says so, no more periods are tried.
 
     Raises
     ------
@@ -49,9 +55,9 @@ def list_schedule(graph: Graph) -> Schedule:
             text = f"no device is allowed to all of {', '.join(group)}"
             raise NoScheduleError(text)
     placement, load = balanced_placement(graph, sites)
-    found = [_accepted(graph, complete(graph, placement, load))]
+    found = [_accepted(graph, complete(graph, placement, load, over=over))]
     if found[0] is None or not has_free_delays(graph):
-        found.append(_modulo(graph, sites, placement, found[0]))
+        found.append(_modulo(graph, sites, placement, found[0], over))
     try:
         found.insert(0, sequential(graph))
     except (NoScheduleError, UnsupportedError) as reason:
@@ -104,7 +110,11 @@ def _ticks(graph: Graph, group: Sequence[OpId], sites: Sites) -> dict[DeviceId, 
 
 
 def _modulo(
-    graph: Graph, sites: Sites, placement: Placement, best: Schedule | None
+    graph: Graph,
+    sites: Sites,
+    placement: Placement,
+    best: Schedule | None,
+    over: Over,
 ) -> Schedule | None:
     """Search for a period below that of `best`, from the least that loads allow."""
     placed = PlacedGraph.of(graph, placement)
@@ -112,7 +122,9 @@ def _modulo(
     scheduler = ModuloScheduler(graph, sites)
 
     def attempt(period: int) -> Schedule | None:
-        places = scheduler.attempt(period)
+        if over():
+            return None
+        places = scheduler.attempt(period, over)
         if places is not None:
             found = _accepted(graph, _timed(graph, period, places))
             if found is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lpsched.core.graph import Graph
+from lpsched.core.over import Over, never
 from lpsched.core.schedule import Schedule
 from lpsched.errors import NoScheduleError
 from lpsched.verify import verify
@@ -24,11 +25,19 @@ class Method:
         if the method does not apply to the graph, `NoScheduleError` if it finds none.
     summary : str
         One line for people.
+    timed : callable, optional
+        The same for a method that may take long: asks its second argument whether to
+        end with the best schedule so far.
     """
 
     name: str
     function: Callable[[Graph], Schedule]
     summary: str
+    timed: Callable[[Graph, Over], Schedule] | None = None
+
+    def build(self, graph: Graph, over: Over = never) -> Schedule:
+        """Run the method, no longer than asked if it can be."""
+        return self.function(graph) if self.timed is None else self.timed(graph, over)
 
 
 def verified(graph: Graph, schedule: Schedule) -> Schedule:

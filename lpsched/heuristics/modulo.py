@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lpsched.analysis.cycles import relax
+from lpsched.analysis.cycles import relax, sweep_order
 from lpsched.analysis.dataflow import flow_of
 from lpsched.analysis.reservation import Reservation
 from lpsched.analysis.sites import Site, Sites
 from lpsched.core.graph import Edge, Graph, OpId
+from lpsched.core.over import Over, never
 from lpsched.core.schedule import Placed
 
 __all__ = ["ModuloScheduler"]
@@ -75,9 +76,10 @@ class ModuloScheduler:
                 self.outgoing[u].append(_Use(v, edge, delay))
         flow = flow_of(graph)
         self._reversed = [arc._replace(src=arc.dst, dst=arc.src) for arc in flow.arcs]
+        self._sweep = sweep_order(len(self.ids), self._reversed)
         self._times = flow.times
 
-    def attempt(self, period: int) -> dict[OpId, Placed] | None:
+    def attempt(self, period: int, over: Over = never) -> dict[OpId, Placed] | None:
         """Place every op and start it, or give up: None says nothing of feasibility.
 
         With flush all starts and ends lie within 0 .. T.
@@ -85,7 +87,7 @@ class ModuloScheduler:
         heights = self._heights(period)
         if heights is None or any(time > period for time in self._longest()):
             return None
-        return _Attempt(self, period, heights).run()
+        return _Attempt(self, period, heights).run(over)
 
     def _longest(self) -> Sequence[int]:
         """Least durations of the ops that occupy a device."""
@@ -96,8 +98,8 @@ class ModuloScheduler:
         """Longest way from each op's start on, ``delay * T`` less; None if endless."""
         lengths = [arc.weight - arc.delay * period for arc in self._reversed]
         heights = list(self._times)
-        order = sorted(range(len(lengths)), key=lambda i: -self._reversed[i].src)
-        return None if relax(self._reversed, lengths, heights, order) else heights
+        loops = relax(self._reversed, lengths, heights, self._sweep)
+        return None if loops else heights
 
 
 class _Attempt:
@@ -117,12 +119,12 @@ class _Attempt:
         for op in range(len(heights)):
             self._enqueue(op)
 
-    def run(self) -> dict[OpId, Placed] | None:
+    def run(self, over: Over) -> dict[OpId, Placed] | None:
         num_ops = len(self._of.ids)
         rounds = ROUNDED_OPS // max(1, num_ops)
         budget = num_ops * min(MAX_ROUNDS, max(MIN_ROUNDS, rounds))
         while self._queue:
-            if budget == 0:
+            if budget == 0 or over():
                 return None
             budget -= 1
             _, op = heapq.heappop(self._queue)

@@ -276,8 +276,13 @@ def _row(
     if name == "optimal":
         return _optimal(graph, params, report, interrupt)
     started = time.perf_counter()
+
+    def over() -> bool:
+        late = time.perf_counter() - started > params.time_limit
+        return late or (interrupt is not None and interrupt.is_set())
+
     try:
-        schedule = METHODS[name].function(graph)
+        schedule = METHODS[name].build(graph, over)
     except (UnsupportedError, NoScheduleError, LoopWithoutDelayError) as error:
         seconds = time.perf_counter() - started
         need = _need(graph, name) if isinstance(error, NoScheduleError) else None

@@ -112,8 +112,15 @@ def _run_pipeline(search: Search, pipeline: Pipeline) -> bool:
     return settle_all(search)
 
 
-def solve_by_method(graph: Graph, method: str) -> Answer:
+def solve_by_method(
+    graph: Graph, method: str, *, interrupt: threading.Event | None = None
+) -> Answer:
     """Build one heuristic's schedule, verified; its status is ``feasible``.
+
+    Parameters
+    ----------
+    interrupt : threading.Event, optional
+        Once set, a method that takes long ends with the best schedule it has.
 
     Raises
     ------
@@ -125,11 +132,11 @@ def solve_by_method(graph: Graph, method: str) -> Answer:
     if method not in METHODS:
         text = f"unknown method {method!r}; known: {', '.join(METHODS)}"
         raise InstanceError([Fault("method", text)])
-    search = Search(graph, SolveParams())
+    search = Search(graph, SolveParams(), interrupt=interrupt)
     bound = period_bound(graph)
     search.raise_bound("period", bound.value, bound.proof)
-    search.offer(METHODS[method].function(graph), by=method)
-    return search.answer(stop=Stop.METHOD)
+    search.offer(METHODS[method].build(graph, search.interrupt.is_set), by=method)
+    return search.answer(stop=None if search.interrupt.is_set() else Stop.METHOD)
 
 
 def pin(graph: Graph, schedule: Schedule) -> Graph:
@@ -180,7 +187,7 @@ def _start(search: Search) -> None:
         if method.name == "layerpipe":
             continue  # the better of two that are offered themselves
         try:
-            schedule = method.function(search.graph)
+            schedule = method.build(search.graph, lambda: search.stopped)
         except (UnsupportedError, NoScheduleError):
             continue  # it does not apply to this graph; others will
         search.offer(schedule, by=method.name)

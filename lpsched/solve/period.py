@@ -73,7 +73,12 @@ def _balance(search: Search, seconds: float) -> None:
         progress=progress,
         interrupt=search.interrupt,
     )
-    schedule = complete(search.graph, outcome.placement, outcome.period)
+    schedule = complete(
+        search.graph,
+        outcome.placement,
+        outcome.period,
+        over=lambda: search.stopped,
+    )
     if schedule is not None and search.fits(schedule):
         search.offer(schedule, by="balance")
     search.raise_bound("period", outcome.bound, outcome.proof)

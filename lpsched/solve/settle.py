@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from lpsched.analysis.bounds import objective_bounds
 from lpsched.analysis.freedom import has_free_delays
 from lpsched.core.result import Status
+from lpsched.errors import OutOfTimeError
 from lpsched.formulations.api import Outcome
 from lpsched.solve.backends import exhaustion, is_placement, probe
 from lpsched.solve.horizon import period_horizon
@@ -95,8 +98,11 @@ def _settle(search: Search, objective: str, seconds: float) -> bool:
     one on the makespan), so the best value at the cap is the best up to it.
     """
     cap = _cap(search)
-    for bound in objective_bounds(search.graph, objective, period=cap):
-        search.raise_bound(objective, bound.value, bound.proof)
+    with suppress(OutOfTimeError):
+        for bound in objective_bounds(
+            search.graph, objective, period=cap, over=lambda: search.stopped
+        ):
+            search.raise_bound(objective, bound.value, bound.proof)
     if search.proved(objective):
         return True
     begun = search.remaining

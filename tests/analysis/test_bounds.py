@@ -23,6 +23,7 @@ from lpsched.analysis.packing_bound import raise_by_packing
 from lpsched.core.graph import DelayName, Dependence, Graph, Link, OpId, Resident
 from lpsched.core.io import load_graph
 from lpsched.core.result import INTEGER_OBJECTIVES, Proof
+from lpsched.errors import OutOfTimeError
 from lpsched.verify.certificate import Verdict, check_proof
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
@@ -324,6 +325,11 @@ def test_loops_need_delays_at_a_given_period() -> None:
     assert set((bound.proof.certificate or {})["loops"]) == {"d1"}
     (bound,) = objective_bounds(chain, "staleness", period=8)
     assert bound.value == 0
+
+
+def test_a_staleness_bound_ends_when_it_is_told_to() -> None:
+    with pytest.raises(OutOfTimeError):
+        objective_bounds(training_chain(2), "staleness", period=4, over=lambda: True)
 
 
 def test_without_a_period_the_minima_of_the_delays_bound_the_staleness() -> None:

@@ -18,7 +18,7 @@ from placement_problems import (
 
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.result import Status, Stop
-from lpsched.errors import UnsupportedError
+from lpsched.errors import OutOfTimeError, UnsupportedError
 from lpsched.formulations.api import Limits, Request
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition import (
@@ -27,6 +27,8 @@ from lpsched.formulations.partition import (
     relaxation,
     solve_at_period,
 )
+from lpsched.formulations.partition.columns import Grid
+from lpsched.formulations.partition.relaxation import Relaxation
 from lpsched.formulations.partition.search import Search
 from lpsched.verify import measure, verify
 
@@ -250,3 +252,33 @@ def test_graphs_too_wide_for_exact_costs_still_get_true_bounds(
     assert not found.is_infeasible
     assert found.bound <= best
     assert found.cost is None or found.cost >= best
+
+
+class _Looks(Deadline):
+    """A deadline that is over once somebody has looked at it so many times."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(600)
+        self.count = count
+
+    @property
+    def left(self) -> float:
+        self.count -= 1
+        return 0.0 if self.count < 0 else 600.0
+
+
+@pytest.mark.parametrize("looks", [0, 1, 20, 100, 300, 1000, 3000, 10_000])
+def test_whenever_time_is_over_bound_and_partition_are_true(looks: int) -> None:
+    """The optimum, 7,755, is proved by the test above."""
+    deadline = _Looks(looks)
+    found = Search(vgg16_problem(4, slack=2, halves=True), deadline).run()
+    assert found.bound <= 7_755
+    assert found.cost is None or found.cost >= 7_755
+    assert not found.is_infeasible
+
+
+def test_time_is_looked_at_while_the_first_bound_is_prepared() -> None:
+    """Few looks on, the automaton is not even built; the time limit is kept there."""
+    deadline = _Looks(20)
+    with pytest.raises(OutOfTimeError):
+        Relaxation(vgg16_problem(4, slack=2), Grid(unit=1, highest=1), deadline)

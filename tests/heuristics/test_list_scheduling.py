@@ -197,3 +197,23 @@ def test_the_first_success_is_bisected_to_the_tick_or_to_a_share() -> None:
     assert coarse is not None
     assert 700 <= coarse.period <= 777
     assert first_success(attempt, 100, 699) is None
+
+
+def test_time_that_is_over_leaves_a_valid_schedule() -> None:
+    """No period is tried any more: everything on one device remains, 4 * 2 ticks."""
+    graph = make_graph(
+        {"A": 2, "B": 2, "C": 2, "D": 2},
+        [make_tensor("x", 1, "A", "B"), make_tensor("y", 1, "B", ("A", 1))],
+        devices=2,
+        link=Link(latency=1),
+    )
+    schedule = list_schedule(graph, lambda: True)
+    assert schedule.period == 8
+    assert verify(graph, schedule) == ()
+
+
+def test_an_attempt_ends_when_it_is_told_to() -> None:
+    graph = training_chain(3)
+    scheduler = ModuloScheduler(graph, Sites.of(graph))
+    assert scheduler.attempt(100) is not None
+    assert scheduler.attempt(100, lambda: True) is None

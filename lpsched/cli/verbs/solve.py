@@ -159,7 +159,7 @@ def command(
 
     def work(report: Report, interrupt: threading.Event) -> Answer:
         if method is not None:
-            return solve_by_method(problem.graph, method)
+            return solve_by_method(problem.graph, method, interrupt=interrupt)
         if unfold_by is None:
             return solve(problem.graph, params, report=report, interrupt=interrupt)
         found = solve_unfolded(

@@ -127,7 +127,7 @@ def _improve(search: _Search, request: Request) -> Outcome:
     if first.schedule is None:
         bound = request.lower if first.status is Status.UNKNOWN else None
         return replace(first, bound=bound)
-    schedule = _retimed(request, first.schedule)
+    schedule = _retimed(search, request, first.schedule)
     value = _figure(request, schedule)
     if search.progress is not None:
         search.progress(value, request.lower)
@@ -144,7 +144,7 @@ def _improve(search: _Search, request: Request) -> Outcome:
     return better
 
 
-def _retimed(request: Request, schedule: Schedule) -> Schedule:
+def _retimed(search: _Search, request: Request, schedule: Schedule) -> Schedule:
     """Improve a first schedule's staleness without a search, where times are free."""
     if request.minimise != "staleness" or is_coupled(request):
         return schedule
@@ -152,7 +152,7 @@ def _retimed(request: Request, schedule: Schedule) -> Schedule:
     found = [
         schedule,
         least_staleness_laps(request.graph, schedule),
-        complete(request.graph, placement, request.period),
+        complete(request.graph, placement, request.period, over=search.is_over),
     ]
     return min(
         (candidate for candidate in found if candidate is not None),

@@ -9,6 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from lpsched.formulations.deadline import UNLIMITED, Deadline
 from lpsched.formulations.partition.problem import Problem
 from lpsched.formulations.partition.subset_rows import Counter, Cut
 
@@ -75,6 +76,7 @@ def build_automaton(
     with_rest: bool = False,
     most_states: int = 4096,
     most_in_all: int | None = None,
+    deadline: Deadline = UNLIMITED,
 ) -> Automaton | None:
     """Enumerate the states that can be reached, position by position.
 
@@ -89,6 +91,11 @@ def build_automaton(
     with_rest : bool
         Charge the set of all items that are out as well: the cost of a partition
         into two.
+
+    Raises
+    ------
+    OutOfTimeError
+        It is not built in time.
     """
     order = _ascending(problem, order)
     reader = _Reader(problem, order, cuts, with_rest=with_rest)
@@ -97,8 +104,10 @@ def build_automaton(
     is_relaxed = False
     total = 1
     for position in range(len(order)):
+        deadline.check()
         step = reader.step(position, states)
         while len(step.states) > most_states:
+            deadline.check()
             if not reader.forget(step.states):
                 return None
             is_relaxed = True

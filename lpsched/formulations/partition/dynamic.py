@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lpsched.formulations.deadline import UNLIMITED, Deadline
 from lpsched.formulations.partition.automaton import Automaton, Ints
 from lpsched.formulations.partition.levels import Levels, Move
 from lpsched.formulations.partition.sets import Bits, Sets, num_words
@@ -52,6 +53,8 @@ class Table:
         One per cut of the automaton.
     grid : int
         Grid units in a unit of cost.
+    deadline : Deadline
+        When it is over, whatever is under way ends with `OutOfTimeError`.
     """
 
     def __init__(
@@ -62,7 +65,9 @@ class Table:
         prices: Ints,
         fees: Ints,
         grid: int,
+        deadline: Deadline = UNLIMITED,
     ) -> None:
+        self._deadline = deadline
         self._automaton = automaton
         self._levels = levels
         self._out = [charge * grid for charge in automaton.charges[0]]
@@ -85,6 +90,7 @@ class Table:
         shape = automaton.widths[-1], levels.counts[-1]
         values = [np.zeros(shape, dtype=np.int64)]
         for i in reversed(range(len(automaton.order))):
+            self._deadline.check()
             after, out, into = values[-1], levels.out[i], levels.into[i]
             here = np.full((automaton.widths[i], levels.counts[i]), _NEVER)
             left = _read(after, automaton.following[0][i], out)
@@ -113,6 +119,7 @@ class Table:
         limit = INFEASIBLE - 1 if threshold is None else min(threshold, INFEASIBLE - 1)
         beam = _Beam.start(len(self._automaton.order), int(self.least <= limit))
         for i in range(len(self._automaton.order)):
+            self._deadline.check()
             beam = self._extend(beam, i, limit, count)
         return Priced(
             sets=Sets(len(self._automaton.order), beam.words), reduced=beam.reduced

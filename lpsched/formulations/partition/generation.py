@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lpsched.errors import OutOfTimeError
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.columns import Duals, Grid, Oracle
 from lpsched.formulations.partition.master import Floats, Master
@@ -85,6 +86,14 @@ class Generation:
             Whether it converged, or the bound is enough; False if time is over.
         """
         self.bound = None
+        try:
+            return self._run(oracle, deadline, tuning, enough)
+        except OutOfTimeError:
+            return False
+
+    def _run(
+        self, oracle: Oracle, deadline: Deadline, tuning: Tuning, enough: int | None
+    ) -> bool:
         self._try(oracle, self.centre, tuning)
         while not deadline.over:
             if enough is not None and self.grid.round_up(self.bound or 0) >= enough:

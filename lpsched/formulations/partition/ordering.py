@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lpsched.formulations.deadline import UNLIMITED, Deadline
 from lpsched.formulations.partition.automaton import Automaton, build_automaton
 from lpsched.formulations.partition.problem import Message, Problem
 
@@ -11,16 +12,25 @@ __all__ = ["narrow_automaton"]
 
 
 def narrow_automaton(
-    problem: Problem, *, most_states: int, with_rest: bool = False
+    problem: Problem,
+    *,
+    most_states: int,
+    with_rest: bool = False,
+    deadline: Deadline = UNLIMITED,
 ) -> Automaton:
     """Build the automaton of fewest states among those of some orders.
 
     The order of the graph comes first, which is by layers where it was built from
     layers, each class at its first item; then orders that keep the number of open
     messages and classes low, from several items.
+
+    Raises
+    ------
+    OutOfTimeError
+        It is not built in time.
     """
     best: Automaton | None = None
-    for order in _orders(problem):
+    for order in _orders(problem, deadline):
         most_in_all = None
         if best is not None and not best.is_relaxed:
             most_in_all = sum(best.widths)
@@ -30,6 +40,7 @@ def narrow_automaton(
             with_rest=with_rest,
             most_states=most_states,
             most_in_all=most_in_all,
+            deadline=deadline,
         )
         if found is not None and (best is None or _size(found) < _size(best)):
             best = found
@@ -42,7 +53,7 @@ def _size(automaton: Automaton) -> tuple[bool, int]:
     return automaton.is_relaxed, sum(automaton.widths)
 
 
-def _orders(problem: Problem) -> Iterator[Sequence[int]]:
+def _orders(problem: Problem, deadline: Deadline) -> Iterator[Sequence[int]]:
     items = range(problem.num_items)
     yield [item for members in problem.classes for item in members]
     degree = [0] * problem.num_items
@@ -51,7 +62,7 @@ def _orders(problem: Problem) -> Iterator[Sequence[int]]:
             degree[item] += 1
     starts = sorted(items, key=lambda item: (degree[item], item))
     for start in dict.fromkeys([0, *starts[:3]]) if problem.num_items else ():
-        yield _greedy(problem, start)
+        yield _greedy(problem, start, deadline)
 
 
 def _ends(message: Message) -> frozenset[int]:
@@ -59,7 +70,7 @@ def _ends(message: Message) -> frozenset[int]:
     return message.targets if source is None else message.targets | {source}
 
 
-def _greedy(problem: Problem, start: int) -> list[int]:
+def _greedy(problem: Problem, start: int, deadline: Deadline) -> list[int]:
     """Take next the item that leaves the fewest messages open; ties in order."""
     ends = [_ends(m) for m in problem.messages]
     ends += [frozenset(members) for members in problem.classes if len(members) > 1]
@@ -73,6 +84,7 @@ def _greedy(problem: Problem, start: int) -> list[int]:
     waiting = dict.fromkeys(range(problem.num_items))
     item = start
     while waiting:
+        deadline.check()
         order.append(item)
         del waiting[item]
         for k in touching[item]:

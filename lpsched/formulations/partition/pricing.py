@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lpsched.formulations.deadline import UNLIMITED, Deadline
 from lpsched.formulations.partition.automaton import Automaton, build_automaton
 from lpsched.formulations.partition.columns import (
     Columns,
@@ -44,6 +45,8 @@ class Pricing:
         Ticks in a unit of load; 1 if loads are exact.
     cuts : tuple of Cut
         Those whose fees count; in the order of `Duals.fees`.
+    deadline : Deadline
+        When it is over, whatever is under way ends with `OutOfTimeError`.
     """
 
     problem: Problem
@@ -51,18 +54,32 @@ class Pricing:
     grid: Grid
     coarseness: int
     cuts: tuple[Cut, ...] = ()
+    deadline: Deadline = UNLIMITED
 
     @classmethod
     def of(
-        cls, problem: Problem, automaton: Automaton, grid: Grid, *, most_cells: int
+        cls,
+        problem: Problem,
+        automaton: Automaton,
+        grid: Grid,
+        *,
+        most_cells: int,
+        deadline: Deadline = UNLIMITED,
     ) -> Pricing:
         """Choose the coarseness so that no position has too many levels.
 
         A table of `most_cells` entries is the aim.
         """
         most = max(16, most_cells // sum(automaton.widths))
-        pricing = cls(problem=problem, automaton=automaton, grid=grid, coarseness=1)
+        pricing = cls(
+            problem=problem,
+            automaton=automaton,
+            grid=grid,
+            coarseness=1,
+            deadline=deadline,
+        )
         while any(pricing._levels(g, most) is None for g in problem.groups):
+            deadline.check()
             by = 2 * pricing.coarseness
             pricing = replace(pricing, coarseness=by)
         return pricing
@@ -82,6 +99,7 @@ class Pricing:
             cuts=cuts,
             most_states=MOST_STATES,
             most_in_all=most_in_all,
+            deadline=self.deadline,
         )
         if automaton is None or automaton.is_relaxed > self.automaton.is_relaxed:
             return None
@@ -131,6 +149,7 @@ class Pricing:
         for g, group in enumerate(problem.groups):
             runs = set()
             for begin in range(len(order)):
+                self.deadline.check()
                 end = _end_of_run(group, order, begin, problem.period)
                 for short in range(min(_SHORTER, end - begin)):
                     run = order[begin : end - short]
@@ -182,6 +201,7 @@ class Pricing:
             prices=duals.prices,
             fees=duals.fees,
             grid=self.grid.unit,
+            deadline=self.deadline,
         )
 
     @cached_property

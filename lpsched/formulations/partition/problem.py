@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -143,10 +144,9 @@ class Problem:
 
     def canonical(self, items: ItemSet) -> ItemSet:
         """Return the set with the first of each class in place of others."""
+        counts = Counter(self.class_of[item] for item in items)
         return frozenset(
-            item
-            for members in self.classes
-            for item in members[: sum(v in items for v in members)]
+            item for c, count in counts.items() for item in self.classes[c][:count]
         )
 
     def cost(self, items: ItemSet) -> int:

@@ -45,8 +45,12 @@ class Relaxation:
         self._problem = problem
         self._grid = grid
         self._deadline = deadline
-        automaton = narrow_automaton(problem, most_states=MOST_STATES)
-        self.bare = Pricing.of(problem, automaton, grid, most_cells=_MOST_CELLS)
+        automaton = narrow_automaton(
+            problem, most_states=MOST_STATES, deadline=deadline
+        )
+        self.bare = Pricing.of(
+            problem, automaton, grid, most_cells=_MOST_CELLS, deadline=deadline
+        )
         self.pricing = self.bare
         none = np.zeros(problem.num_items, dtype=np.int64)
         self.duals = Duals(prices=none, fees=none[:0])

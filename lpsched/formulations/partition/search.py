@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lpsched.errors import SolverError
+from lpsched.errors import OutOfTimeError, SolverError
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.columns import Columns, Grid
 from lpsched.formulations.partition.covering import cover
@@ -150,11 +151,16 @@ class Search:
     # -- the search ------------------------------------------------------------
     def run(self) -> Found:
         """Search until the best partition is proved, time is over, or nothing helps."""
+        with suppress(OutOfTimeError):  # what has been found stands
+            self._run()
+        return self.found()
+
+    def _run(self) -> None:
         if self.is_solved:
-            return self.found()
+            return
         if self.placed is None and self._overflows():
             self.lower = self.problem.most_cost + 1
-            return self.found()
+            return
         relaxation = Relaxation(self.problem, self.grid, self.deadline)
         if self.placed is None:
             self._dive(relaxation)
@@ -172,7 +178,6 @@ class Search:
             self._search_near(self.deadline)
         self.stats["generation_rounds"] = relaxation.rounds
         self.stats["cuts"] = len(relaxation.pricing.cuts)
-        return self.found()
 
     def _overflows(self) -> bool:
         """Whether even fractions of sets cannot hold the load, whatever they cost."""
@@ -284,7 +289,9 @@ def _improve_part(
 ) -> Placed | None:
     """Solve a neighbourhood; None if its partition cannot be improved in time."""
     if len(placed) == 2 and len(problem.groups) == 1:
-        return split_pair(problem, placed)
+        with suppress(OutOfTimeError):
+            return split_pair(problem, placed, deadline)
+        return None
     cost = sum(map(problem.cost, placed))
     found = Search(problem, deadline, placed=placed, is_part=True).run()
     return found.placed if found.cost is not None and found.cost < cost else None

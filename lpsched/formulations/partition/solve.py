@@ -13,6 +13,7 @@ from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import SolverError, UnsupportedError
 from lpsched.formulations.api import Limits, Outcome, Progress, Request
+from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.least import PartitionOutcome, least_communication
 
 __all__ = ["solve_at_period"]
@@ -39,6 +40,7 @@ def solve_at_period(
         A solver fails.
     """
     _check(request)
+    deadline = Deadline(limits.seconds, interrupt)
     cap = request.at_most.get("communication")
     goal = None
     if request.minimise is None:
@@ -59,7 +61,7 @@ def solve_at_period(
         return _answer(outcome, Status.UNKNOWN)
     is_done = outcome.proved or request.minimise is None
     status = Status.OPTIMAL if is_done else Status.FEASIBLE
-    return _answer(outcome, status, _schedule(request, outcome))
+    return _answer(outcome, status, _schedule(request, outcome, deadline))
 
 
 def _check(request: Request) -> None:
@@ -96,12 +98,14 @@ def _placement(hint: Schedule | None) -> dict[OpId, DeviceId] | None:
     return {op: at.device for op, at in hint.ops.items() if at.device is not None}
 
 
-def _schedule(request: Request, outcome: PartitionOutcome) -> Schedule:
+def _schedule(
+    request: Request, outcome: PartitionOutcome, deadline: Deadline
+) -> Schedule:
     """Time the placement found."""
     graph, placement, period = request.graph, outcome.placement or {}, request.period
     if request.minimise is None:
         period = least_period(graph, placement)
-    schedule = complete(graph, placement, period)
+    schedule = complete(graph, placement, period, over=lambda: deadline.over)
     if schedule is None:
         raise SolverError("a placement has no schedule although delays are free")
     return schedule
