@@ -95,7 +95,8 @@ def compare_backends(
     found: dict[str, object] = {}
     settled = True
     backends = ["auto", "cpsat", "ilp"]
-    if has_free_delays(graph) and objective in PLACEMENT_ORDERS:
+    is_free = has_free_delays(graph, but_for_memory=True)
+    if is_free and objective in PLACEMENT_ORDERS:
         backends.append("partition")
     for backend in backends:
         try:

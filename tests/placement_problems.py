@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from random import Random
 
@@ -14,6 +15,7 @@ from lpsched.formulations.partition.problem import (
     DeviceGroup,
     Message,
     Problem,
+    Share,
     merged_messages,
 )
 
@@ -21,6 +23,7 @@ __all__ = [
     "all_partitions",
     "brute_force_cost",
     "least_placement",
+    "limited",
     "random_placement_graph",
     "random_problem",
     "vgg16_problem",
@@ -59,6 +62,27 @@ def random_problem(
         groups=tuple(groups),
         messages=merged_messages(messages),
     )
+
+
+def limited(problem: Problem, rng: Random) -> Problem:
+    """Let items need memory, in one or two stocks, and limit what devices have."""
+    n = problem.num_items
+    stocks = [
+        tuple(
+            Share(
+                size=rng.randint(1, 9),
+                items=frozenset(rng.sample(range(n), rng.randint(1, min(3, n)))),
+            )
+            for _ in range(rng.randint(1, 2 * n))
+        )
+        for _ in range(rng.randint(1, 2))
+    ]
+    total = max(sum(share.size for share in stock) for stock in stocks)
+    groups = [
+        replace(group, memory=rng.choice([None, *[rng.randint(total // 4, total)] * 3]))
+        for group in problem.groups
+    ]
+    return replace(problem, groups=tuple(groups), stocks=tuple(stocks))
 
 
 def all_partitions(problem: Problem) -> Iterator[tuple[frozenset[int], ...]]:

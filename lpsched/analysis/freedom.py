@@ -11,15 +11,21 @@ from lpsched.core.graph import DeviceId, Edge, Graph, OpId
 __all__ = ["has_free_delays", "least_period"]
 
 
-def has_free_delays(graph: Graph) -> bool:
+def has_free_delays(graph: Graph, *, but_for_memory: bool = False) -> bool:
     """Tell whether any placement with load <= T has a schedule of period T.
 
     So it is if there is no memory limit and no flush, and every cycle either passes
     a named delay without an upper limit or is a self-loop of delay >= 1 without lag:
     pack each device in any cyclic order and give laps by longest path (design: free
     delays decouple). Runs in time linear in the graph.
+
+    Parameters
+    ----------
+    but_for_memory : bool
+        Leave memory limits aside.
     """
-    if graph.flush or any(device.memory is not None for device in graph.devices):
+    limited = any(device.memory is not None for device in graph.devices)
+    if graph.flush or (limited and not but_for_memory):
         return False
     binding = [edge for edge in graph.edges if _binds(graph, edge)]
     rank = {op: i for i, op in enumerate(topological_order(graph, binding))}

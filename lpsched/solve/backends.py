@@ -26,6 +26,9 @@ __all__ = ["exhaustion", "is_placement", "probe"]
 #: Share of an answer's time that may go to listing placements.
 LISTING_SHARE = 0.6
 
+#: Share of an answer's time for placements that need no more memory than there is.
+UNDER_MEMORY_SHARE = 0.8
+
 #: Work, as CP-SAT counts it, in which it settles most of what placements would: about
 #: a second. No time, so that the same search goes the same way everywhere.
 FIRST_WORK = 0.6
@@ -44,6 +47,8 @@ def backend_of(name: str) -> Backend:
     module = import_module(f"lpsched.formulations.{name}")
     if name == "placements":
         return partial(module.solve_by_placements, timed_by=backend_of("cpsat"))
+    if name == "partition":
+        return partial(module.solve_at_period, timed_by=backend_of("cpsat"))
     backend: Backend = module.solve_at_period
     return backend
 
@@ -106,12 +111,11 @@ def _without_memory(
     What is infeasible without them is so with them; an optimum that fits them is the
     optimum. None if there are no limits, or if the answer does not settle the matter.
     """
-    graph = search.graph
-    if not has_memory_limit(graph) or "peak_memory" in (
-        request.minimise,
-        *request.at_most,
-    ):
+    graph, asked = search.graph, _asked(request)
+    if not has_memory_limit(graph) or "peak_memory" in asked:
         return None
+    if has_free_delays(graph, but_for_memory=True) and asked <= {"communication"}:
+        return None  # placements are sought with the limits in view
     relaxed = replace(request, graph=without_memory_limits(graph))
     outcome = _ask(search, relaxed, seconds * RELAXED_SHARE, doing)
     if outcome.status is Status.INFEASIBLE:
@@ -214,15 +218,23 @@ def _serving(params: SolveParams, request: Request) -> tuple[_Turn, ...]:
     """Back ends for a request, the one to ask first first."""
     if params.backend != "auto":
         return (_Turn(params.backend),)
-    asked = {*request.at_most, *filter(None, [request.minimise])}
-    if is_placement(request.graph, asked):
+    asked, graph = _asked(request), request.graph
+    is_free = has_free_delays(graph, but_for_memory=True)
+    if is_placement(graph, asked):
         return (_Turn("partition"), _Turn("cpsat"))
+    if is_free and has_memory_limit(graph) and asked <= {"communication"}:
+        return (_Turn("partition", share=UNDER_MEMORY_SHARE), _Turn("cpsat"))
     is_listed = "communication" in asked and params.options.get("placements", True)
-    if is_listed and not has_free_delays(without_memory_limits(request.graph)):
+    if is_listed and not is_free:
         first = (_Turn("cpsat", work=FIRST_WORK),)
         listing = (_Turn("placements", share=LISTING_SHARE), _Turn("cpsat"))
         return first + listing if params.options.get("first", True) else listing
     return (_Turn("cpsat"),)
+
+
+def _asked(request: Request) -> set[str]:
+    """Objectives that a request minimises or caps."""
+    return {*request.at_most, *filter(None, [request.minimise])}
 
 
 def is_placement(graph: Graph, asked: Collection[str]) -> bool:

@@ -27,7 +27,7 @@ def settle_period(search: Search, *, seconds: float) -> bool:
     """
     caps = search.settled_before("period")
     alone = not caps and search.params.backend in ("auto", "partition")
-    if alone and has_free_delays(without_memory_limits(search.graph)):
+    if alone and has_free_delays(search.graph, but_for_memory=True):
         limited = has_memory_limit(search.graph)
         share = seconds / 2 if limited else seconds
         _balance(search, share)

@@ -63,11 +63,13 @@ def contract(problem: Problem) -> Contraction:
     and I(d, e) by those that both use, where :math:`I(d, e) \ge I(d), I(e)`. Both on
     d, or both on e, cost no more on average; so in some best placement they share a
     device.
+
+    Where every partition matters nothing is merged: what takes no time may take memory.
     """
     members = [frozenset({i}) for i in range(problem.num_items)]
     leaders = list(range(problem.num_items))
     while True:
-        merged = _merged(problem)
+        merged = None if problem.is_rigid else _merged(problem)
         if merged is None:
             return Contraction(
                 problem=problem, members=tuple(members), leaders=tuple(leaders)

@@ -39,7 +39,7 @@ def dive(pricing: Pricing, duals: Duals) -> Placed | None:
 def _fill(pricing: Pricing, duals: Duals) -> Placed | None:
     problem = pricing.problem
     left = frozenset(range(problem.num_items))
-    devices = [g for g, group in enumerate(problem.groups) for _ in range(group.count)]
+    devices = problem.group_of
     placed: list[ItemSet] = []
     for number, group in enumerate(devices):
         after = len(devices) - number - 1

@@ -89,6 +89,8 @@ class Table:
         automaton, levels = self._automaton, self._levels
         shape = automaton.widths[-1], levels.counts[-1]
         values = [np.zeros(shape, dtype=np.int64)]
+        if levels.has_dead_end:
+            values[0][:, -1] = _NEVER
         for i in reversed(range(len(automaton.order))):
             self._deadline.check()
             after, out, into = values[-1], levels.out[i], levels.into[i]

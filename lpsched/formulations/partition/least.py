@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lpsched.core.graph import DeviceId, Graph, OpId
@@ -49,7 +49,7 @@ class PartitionOutcome:
     stats: Mapping[str, Any] = field(default_factory=dict)
 
 
-def least_communication(
+def least_communication(  # noqa: PLR0913 - what a search starts from
     graph: Graph,
     *,
     period: int,
@@ -57,12 +57,14 @@ def least_communication(
     lower: int = 0,
     goal: int | None = None,
     upper: Mapping[OpId, DeviceId] | None = None,
+    forbidden: Sequence[Mapping[OpId, DeviceId]] = (),
     progress: Progress | None = None,
     interrupt: threading.Event | None = None,
 ) -> PartitionOutcome:
     """Place ops so that no device carries more than T and communication is least.
 
-    Only loads limit the placement: times, delays and memory are not looked at. So the
+    Only loads limit the placement, and what a device must hold at the least
+    (`lpsched.analysis.memory_shares`): times and delays are not looked at. So the
     bound holds for every schedule of this period, and where delays are free
     (`lpsched.analysis.freedom.has_free_delays`) the placement has one.
 
@@ -77,6 +79,8 @@ def least_communication(
         has found a placement of no more, or a bound above it.
     upper : mapping of OpId to DeviceId, optional
         A placement to start from; one that breaks a rule is ignored.
+    forbidden : sequence of mapping
+        Placements that do not count; nor do those that differ by equal devices only.
     progress : callable, optional
         Called with the value of the best placement and the bound as they improve.
 
@@ -89,7 +93,8 @@ def least_communication(
     deadline = Deadline(limits.seconds, interrupt)
     if not reading.items or not reading.devices:
         return _trivial(reading, deadline)
-    contraction = contract(reading.problem)
+    sets = [placed for p in forbidden if (placed := reading.sets(p)) is not None]
+    contraction = contract(replace(reading.problem, forbidden=tuple(sets)))
     unit = contraction.problem.unit
     problem = contraction.problem.in_units()
     if not Grid.of(problem).fits(problem):

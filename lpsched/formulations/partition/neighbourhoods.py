@@ -31,9 +31,6 @@ class Neighbourhoods:
         self._problem = problem
         self._solver = solver
         self._tried: set[frozenset[ItemSet]] = set()
-        self._group_of = [
-            g for g, group in enumerate(problem.groups) for _ in range(group.count)
-        ]
 
     def improve(
         self, placed: Placed, deadline: Deadline, *, largest: int = 4
@@ -68,7 +65,7 @@ class Neighbourhoods:
         problem = self._problem
         items = sorted(item for d in devices for item in placed[d])
         groups = range(len(problem.groups))
-        counts = [sum(self._group_of[d] == g for d in devices) for g in groups]
+        counts = [sum(problem.group_of[d] == g for d in devices) for g in groups]
         part = problem.part(items, counts)
         number = {item: i for i, item in enumerate(items)}
         inside = tuple(frozenset(number[item] for item in placed[d]) for d in devices)

@@ -41,7 +41,8 @@ class Cover:
 def best_cover(pool: Pool, which: Ints, deadline: Deadline) -> Cover:
     """Solve the partition problem over some of a pool's columns.
 
-    Its cuts become rows: they raise the bound of the relaxation.
+    Its cuts become rows: they raise the bound of the relaxation. So do partitions that
+    are forbidden: not all of their sets can be chosen.
 
     Raises
     ------
@@ -95,17 +96,22 @@ def _rows(
 ) -> tuple[NDArray[np.uint8], Sequence[float], Sequence[float]]:
     """Coefficients and sides of classes, groups and cuts."""
     classes, groups = pool.problem.classes, pool.problem.groups
-    n = len(classes)
-    shape = n + len(groups) + len(pool.cuts), len(columns)
+    n, no_goods = len(classes), pool.problem.no_goods
+    shape = n + len(groups) + len(pool.cuts) + len(no_goods), len(columns)
     rows = np.zeros(shape, dtype=np.uint8)
     rows[:n] = columns.sets.counts(np.array(pool.problem.class_of), n)
     rows[n + columns.groups, np.arange(len(columns))] = 1
     for t, cut in enumerate(pool.cuts):
         rows[n + len(groups) + t] = columns.sets.coefficients(cut)
+    if no_goods:
+        held = list(zip(columns.groups.tolist(), columns.sets.unpacked(), strict=True))
+        for k, sets in enumerate(no_goods, n + len(groups) + len(pool.cuts)):
+            rows[k] = [pair in sets for pair in held]
     exact = [float(len(members)) for members in classes]
     exact += [float(group.count) for group in groups]
-    lower = [-highspy.kHighsInf] * len(pool.cuts)
-    return rows, exact + lower, exact + [float(cut.most) for cut in pool.cuts]
+    most = [float(cut.most) for cut in pool.cuts]
+    most += [float(len(sets) - 1) for sets in no_goods]
+    return rows, exact + [-highspy.kHighsInf] * len(most), exact + most
 
 
 def _watch(highs: highspy.Highs, deadline: Deadline) -> None:

@@ -18,9 +18,9 @@ from lpsched.formulations.partition.columns import (
     lagrangian,
 )
 from lpsched.formulations.partition.dynamic import INFEASIBLE, Table
-from lpsched.formulations.partition.levels import Levels
+from lpsched.formulations.partition.levels import Held, Levels
 from lpsched.formulations.partition.problem import DeviceGroup, ItemSet, Problem
-from lpsched.formulations.partition.sets import Sets, costs_of, loads_of
+from lpsched.formulations.partition.sets import Sets, costs_of, fitting
 from lpsched.formulations.partition.subset_rows import Cut
 
 __all__ = ["MOST_STATES", "Pricing"]
@@ -29,6 +29,12 @@ __all__ = ["MOST_STATES", "Pricing"]
 MOST_STATES = 4096
 #: Runs of items that end up to so many items early are taken too.
 _SHORTER = 6
+#: Units of memory in the largest limit: the finest and the coarsest that are tried.
+_FINEST, _COARSEST = 512, 4
+#: Sets among which one is sought that keeps a limit of memory.
+_MOST_TRIED = 200
+#: How many times as long a table of pairs of loads takes as one of loads.
+_SLOWER = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,12 +43,15 @@ class Pricing:
 
     Where the loads are too fine for the tables, weights and limit are both divided
     and rounded down: every true set stays, so bounds hold; sets that overload a
-    device in truth are left out of `columns_within`.
+    device in truth are left out of `columns_within`. So it is with memory, of which
+    `Problem.weights` count.
 
     Attributes
     ----------
     coarseness : int
         Ticks in a unit of load; 1 if loads are exact.
+    grain : int or None
+        Size of a unit of memory; None if memory is not looked at.
     cuts : tuple of Cut
         Those whose fees count; in the order of `Duals.fees`.
     deadline : Deadline
@@ -53,6 +62,7 @@ class Pricing:
     automaton: Automaton
     grid: Grid
     coarseness: int
+    grain: int | None = None
     cuts: tuple[Cut, ...] = ()
     deadline: Deadline = UNLIMITED
 
@@ -66,7 +76,7 @@ class Pricing:
         most_cells: int,
         deadline: Deadline = UNLIMITED,
     ) -> Pricing:
-        """Choose the coarseness so that no position has too many levels.
+        """Choose coarseness and grain so that no position has too many levels.
 
         A table of `most_cells` entries is the aim.
         """
@@ -82,12 +92,26 @@ class Pricing:
             deadline.check()
             by = 2 * pricing.coarseness
             pricing = replace(pricing, coarseness=by)
+        units = _FINEST if problem.is_limited else 0
+        while units >= _COARSEST:
+            finer = cls(
+                problem=problem,
+                automaton=automaton,
+                grid=grid,
+                coarseness=pricing.coarseness,
+                grain=problem.most_memory // units + 1,
+                deadline=deadline,
+            )
+            if all(finer._levels(g, most // _SLOWER) for g in problem.groups):
+                return finer
+            units //= 2
         return pricing
 
     @property
     def is_exact(self) -> bool:
         """Whether least reduced costs are those of true sets."""
-        return self.coarseness == 1 and not self.automaton.is_relaxed
+        is_coarse = self.coarseness > 1 or self.problem.is_limited
+        return not is_coarse and not self.automaton.is_relaxed
 
     def with_cuts(
         self, cuts: Sequence[Cut], *, most_in_all: int | None
@@ -151,6 +175,10 @@ class Pricing:
             for begin in range(len(order)):
                 self.deadline.check()
                 end = _end_of_run(group, order, begin, problem.period)
+                while problem.is_limited and not problem.fits(
+                    frozenset(order[begin:end]), g
+                ):
+                    end -= 1
                 for short in range(min(_SHORTER, end - begin)):
                     run = order[begin : end - short]
                     runs.add(problem.canonical(frozenset(run)))
@@ -165,15 +193,24 @@ class Pricing:
     ) -> ItemSet | None:
         """Return the set of least reduced cost, made of some items only.
 
-        Its weight must leave no more than `after` devices can hold.
+        Its weight must leave no more than `after` devices can hold. Where memory is
+        limited it is the best of some that keeps the limit.
         """
         levels = self._levels(
             self.problem.groups[group], None, items=items, after=after
         )
         if levels is None:
             return None
-        found = self._table(levels, duals).best(1).sets.unpacked()
-        return found[0] if found else None
+        table = self._table(levels, duals)
+        if not self.problem.is_limited:
+            found = table.best(1).sets.unpacked()
+            return found[0] if found else None
+        priced = table.best(_MOST_TRIED)
+        fits = fitting(self.problem, priced.sets, group)
+        if not fits.any():
+            return None
+        best = int(np.where(fits, priced.reduced, INFEASIBLE).argmin())
+        return priced.sets.take(np.array([best])).unpacked()[0]
 
     def _columns(
         self, g: int, table: Table, count: int, threshold: int | None
@@ -184,9 +221,8 @@ class Pricing:
 
     def _true(self, g: int, sets: Sets) -> Columns:
         """Leave out sets that overload a device in truth."""
-        if self.coarseness > 1:
-            loads = loads_of(self.problem, sets, g)
-            sets = sets.take(loads <= self.problem.period)
+        if self.coarseness > 1 or self.problem.is_limited:
+            sets = sets.take(fitting(self.problem, sets, g))
         costs = costs_of(self.problem, sets)
         return Columns(sets, np.full(len(sets), g, dtype=np.int64), costs)
 
@@ -235,7 +271,18 @@ class Pricing:
             weights,
             least=max(0, total - after * most),
             most=most,
+            held=self._held(group),
             most_levels=most_levels,
+        )
+
+    def _held(self, group: DeviceGroup) -> Held | None:
+        """Memory of the items in order, and of such a device, in units of `grain`."""
+        if self.grain is None or group.memory is None:
+            return None
+        weights = self.problem.weights
+        return Held(
+            weights=tuple(weights[item] // self.grain for item in self.automaton.order),
+            most=group.memory // self.grain,
         )
 
 

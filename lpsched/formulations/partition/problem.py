@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 
-__all__ = ["DeviceGroup", "ItemSet", "Message", "Placed", "Problem", "merged_messages"]
+__all__ = [
+    "DeviceGroup",
+    "ItemSet",
+    "Message",
+    "Placed",
+    "Problem",
+    "Share",
+    "merged_messages",
+]
 
 #: The items of one device.
 ItemSet = frozenset[int]
@@ -35,6 +43,14 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Memory that a device needs once if it has any of some items."""
+
+    size: int
+    items: ItemSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceGroup:
     """Devices that are alike.
 
@@ -44,10 +60,13 @@ class DeviceGroup:
         How many.
     loads : tuple of int or None
         Ticks of each item on such a device; None where it may not run.
+    memory : int or None
+        What such a device can hold; None for no limit.
     """
 
     count: int
     loads: tuple[int | None, ...]
+    memory: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +76,12 @@ class Problem:
     .. math:: \min \sum_d c(S_d), \qquad
        c(S) = \sum_{m:\; source \notin S,\; targets \cap S \ne \emptyset} size_m
 
-    with the sets of each group's devices of load :math:`\le T`, empty sets allowed.
+    with the sets of each group's devices of load :math:`\le T`, empty sets allowed,
+    and, where memory is limited, of
+
+    .. math:: m(S) = \max_j \sum_{s \in stocks_j:\; items_s \cap S \ne \emptyset} size_s
+
+    no more than that.
 
     Attributes
     ----------
@@ -65,12 +89,18 @@ class Problem:
         T, in ticks: the greatest load of a device.
     num_items : int
         n; items are numbered from 0.
+    stocks : tuple of tuple of Share
+        Sums of shares none of which what a device holds is below.
+    forbidden : tuple of Placed
+        Partitions that do not count, however their devices are named in each group.
     """
 
     period: int
     num_items: int
     groups: tuple[DeviceGroup, ...]
     messages: tuple[Message, ...]
+    stocks: tuple[tuple[Share, ...], ...] = ()
+    forbidden: tuple[Placed, ...] = ()
 
     @property
     def num_devices(self) -> int:
@@ -110,12 +140,53 @@ class Problem:
         )
 
     @cached_property
+    def is_limited(self) -> bool:
+        """Whether some device's memory is limited, and something takes memory."""
+        limited = any(group.memory is not None for group in self.groups)
+        return limited and bool(self.stocks)
+
+    @property
+    def most_memory(self) -> int:
+        """The largest memory of a device whose memory is limited; 0 without one."""
+        limits = [group.memory for group in self.groups if group.memory is not None]
+        return max(limits, default=0)
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether partitions of equal loads and messages may differ in what counts.
+
+        Memory depends on more, and so do the times that keep its limits.
+        """
+        return self.is_limited or bool(self.forbidden)
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """Memory per item, so that no set holds less than its items together.
+
+        Of each stock every share is given to one of its items, that which needs most
+        alone: for it nothing is lost. The stock that comes to most counts.
+        """
+        alone = [self.held(frozenset({item})) for item in range(self.num_items)]
+        best = (0,) * self.num_items
+        for stock in self.stocks:
+            given = [0] * self.num_items
+            for share in stock:
+                given[max(share.items, key=lambda item: (alone[item], -item))] += (
+                    share.size
+                )
+            best = max(best, tuple(given), key=sum)
+        return best
+
+    @cached_property
     def classes(self) -> tuple[tuple[int, ...], ...]:
         """Items that are interchangeable, in ascending order; each item in one class.
 
         Exchanging two of a class changes neither loads nor messages. So a set may be
-        assumed to hold the first few of each class.
+        assumed to hold the first few of each class. Where every partition matters
+        (`is_rigid`) each item is a class of its own.
         """
+        if self.is_rigid:
+            return tuple((item,) for item in range(self.num_items))
         sizes = {(m.source, m.targets): m.size for m in self.messages}
         touching: list[list[Message]] = [[] for _ in range(self.num_items)]
         for m in self.messages:
@@ -167,20 +238,65 @@ class Problem:
             total += ticks
         return total
 
-    def fits(self, items: Iterable[int], group: int) -> bool:
+    def held(self, items: ItemSet) -> int:
+        """Memory m(S) that a device with these items needs at the least."""
+        return max(
+            (
+                sum(s.size for s in stock if not s.items.isdisjoint(items))
+                for stock in self.stocks
+            ),
+            default=0,
+        )
+
+    def fits(self, items: ItemSet, group: int) -> bool:
         """Whether a device of the group can hold the items."""
-        load = self.load(items, group)
-        return load is not None and load <= self.period
+        load, memory = self.load(items, group), self.groups[group].memory
+        if load is None or load > self.period:
+            return False
+        return memory is None or self.held(items) <= memory
 
     def holds(self, placed: Placed) -> bool:
         """Whether a set per device is a partition that every device can hold."""
-        groups = [g for g, group in enumerate(self.groups) for _ in range(group.count)]
         items = sorted(item for items in placed for item in items)
         return (
-            len(placed) == len(groups)
+            len(placed) == self.num_devices
             and items == list(range(self.num_items))
-            and all(map(self.fits, placed, groups))
+            and all(map(self.fits, placed, self.group_of))
         )
+
+    @cached_property
+    def group_of(self) -> tuple[int, ...]:
+        """Number of each device's group, devices sorted by group."""
+        return tuple(
+            g for g, group in enumerate(self.groups) for _ in range(group.count)
+        )
+
+    def in_use(self, placed: Placed) -> frozenset[tuple[int, ItemSet]]:
+        """Group and set of each device that has items: what identifies a partition."""
+        return frozenset(
+            pair for pair in zip(self.group_of, placed, strict=True) if pair[1]
+        )
+
+    @cached_property
+    def no_goods(self) -> frozenset[frozenset[tuple[int, ItemSet]]]:
+        """What identifies each forbidden partition."""
+        return frozenset(map(self.in_use, self.forbidden))
+
+    def without_misfits(self) -> Problem:
+        """Return the problem with items banned from devices that cannot hold them."""
+        if not self.is_limited:
+            return self
+        groups = tuple(
+            replace(
+                group,
+                loads=tuple(
+                    t if self.fits(frozenset({item}), g) else None
+                    for item, t in enumerate(group.loads)
+                ),
+            )
+            for g, group in enumerate(self.groups)
+        )
+        return replace(self, groups=groups)
 
     def in_units(self) -> Problem:
         """Return the problem with all sizes divided by their `unit`."""
@@ -209,15 +325,24 @@ class Problem:
             for m in self.messages
         ]
         groups = [
-            DeviceGroup(count=count, loads=tuple(group.loads[i] for i in items))
+            replace(group, count=count, loads=tuple(group.loads[i] for i in items))
             for group, count in zip(self.groups, counts, strict=True)
             if count
+        ]
+        stocks = [
+            tuple(
+                Share(size=s.size, items=frozenset(number[v] for v in own))
+                for s in stock
+                if (own := s.items & number.keys())
+            )
+            for stock in self.stocks
         ]
         return Problem(
             period=self.period,
             num_items=len(number),
             groups=tuple(groups),
             messages=merged_messages(messages),
+            stocks=tuple(stocks),
         )
 
 

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from lpsched.analysis.memory_shares import (
+    MemoryShare,
+    average_shares,
+    peak_shares,
+)
 from lpsched.analysis.sites import Sites
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.errors import SolverError
 from lpsched.formulations.partition.problem import (
     DeviceGroup,
+    ItemSet,
     Message,
     Placed,
     Problem,
+    Share,
     merged_messages,
 )
 
 __all__ = ["Reading", "communication_of", "read_graph"]
+
+#: Sums of memory stay below this.
+_LARGEST = 2**59
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,23 +100,27 @@ def communication_of(graph: Graph, placement: Mapping[OpId, DeviceId]) -> int:
 def read_graph(graph: Graph, period: int) -> Reading:
     """Collect items, groups of like devices and messages of a graph.
 
-    An item that no device is allowed to all of may run nowhere.
+    An item that no device is allowed to all of may run nowhere. Where memory is
+    limited, what a device needs at the least counts (`lpsched.analysis.memory_shares`),
+    in units of 1 / T that are made larger where sums would leave 64 bits.
     """
     sites = Sites.of(graph)
     items = [ops for ops in sites.groups if sites.allowed[ops[0]] != (None,)]
     item_of = {op: i for i, ops in enumerate(items) for op in ops}
-    kinds: dict[tuple[int | None, ...], list[DeviceId]] = {}
-    for device in graph.device_ids:
-        loads = tuple(_load(sites, ops, device) for ops in items)
-        kinds.setdefault(loads, []).append(device)
+    unit, stocks = _stocks(graph, period, item_of)
+    kinds: dict[DeviceGroup, list[DeviceId]] = {}
+    for device in graph.devices:
+        loads = tuple(_load(sites, ops, device.id) for ops in items)
+        memory = None if device.memory is None else device.memory * period // unit
+        kind = DeviceGroup(count=1, loads=loads, memory=memory)
+        kinds.setdefault(kind, []).append(device.id)
     problem = Problem(
         period=period,
         num_items=len(items),
-        groups=tuple(
-            DeviceGroup(count=len(ids), loads=loads) for loads, ids in kinds.items()
-        ),
+        groups=tuple(replace(kind, count=len(ids)) for kind, ids in kinds.items()),
         messages=_messages(graph, item_of),
-    )
+        stocks=stocks,
+    ).without_misfits()
     return Reading(
         graph=graph,
         problem=problem,
@@ -119,6 +133,34 @@ def _load(sites: Sites, ops: Sequence[OpId], device: DeviceId) -> int | None:
     if any(device not in sites.allowed[op] for op in ops):
         return None
     return sum(sites.graph.duration(op, device) for op in ops)
+
+
+def _stocks(
+    graph: Graph, period: int, item_of: Mapping[OpId, int]
+) -> tuple[int, tuple[tuple[Share, ...], ...]]:
+    """Return the unit of memory and what devices need; nothing without a limit."""
+    if all(device.memory is None for device in graph.devices):
+        return 1, ()
+    sums = [average_shares(graph, period), peak_shares(graph, period)]
+    unit = 1
+    while max(sum(s.size for s in shares) for shares in sums) // unit > _LARGEST:
+        unit *= 2
+    return unit, tuple(_stock(shares, item_of, unit) for shares in sums)
+
+
+def _stock(
+    shares: Iterable[MemoryShare], item_of: Mapping[OpId, int], unit: int
+) -> tuple[Share, ...]:
+    """Shares by items, each rounded down: their sum is then no more than in truth."""
+    sizes: dict[ItemSet, int] = {}
+    for share in shares:
+        items = frozenset(item_of[op] for op in share.ops if op in item_of)
+        sizes[items] = sizes.get(items, 0) + share.size
+    return tuple(
+        Share(size=size // unit, items=items)
+        for items, size in sizes.items()
+        if size >= unit and items
+    )
 
 
 def _messages(graph: Graph, item_of: Mapping[OpId, int]) -> tuple[Message, ...]:

@@ -136,6 +136,8 @@ class Search:
     def _offer(self, placed: Placed) -> None:
         if not self.problem.holds(placed):
             raise SolverError("partition made sets that are no partition")
+        if self.problem.in_use(placed) in self.problem.no_goods:
+            return
         cost = sum(map(self.problem.cost, placed))
         if self.upper is None or cost < self.upper:
             self.placed, self.upper = placed, cost
@@ -202,14 +204,11 @@ class Search:
         return relaxation.pricing.is_exact or self.problem.holds(placed)
 
     def _columns(self, placed: Placed) -> Columns:
-        groups = [
-            g for g, group in enumerate(self.problem.groups) for _ in range(group.count)
-        ]
         sets = map(self.problem.canonical, placed)
         costs = [self.problem.cost(items) for items in placed]
         return Columns(
             Sets.of(self.problem.num_items, sets),
-            np.array(groups, dtype=np.int64),
+            np.array(self.problem.group_of, dtype=np.int64),
             np.array(costs, dtype=np.int64),
         )
 
@@ -263,6 +262,9 @@ class Search:
 
     def _cut(self, relaxation: Relaxation, pool: Pool, target: int) -> None:
         """Cut over a pool and cover the items with what is left; then bound anew."""
+        if not len(pool):
+            self._raise(target + 1)
+            return
         aim = max(target, self.lower + (self.most - self.lower) // 10)
         tightened = tighten(
             pool,

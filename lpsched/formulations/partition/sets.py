@@ -12,7 +12,7 @@ from lpsched.formulations.partition.automaton import Ints
 from lpsched.formulations.partition.problem import ItemSet, Problem
 from lpsched.formulations.partition.subset_rows import Cut
 
-__all__ = ["Bits", "Bools", "Sets", "costs_of", "loads_of", "num_words"]
+__all__ = ["Bits", "Bools", "Sets", "costs_of", "fitting", "loads_of", "num_words"]
 
 Bits = NDArray[np.uint16]
 Bools = NDArray[np.bool_]
@@ -128,3 +128,17 @@ def loads_of(problem: Problem, sets: Sets, group: int) -> Ints:
     """Return the load of each set on a device of a group that may run its items."""
     ticks = [0 if t is None else t for t in problem.groups[group].loads]
     return sets.sums(np.array(ticks, dtype=np.int64))
+
+
+def fitting(problem: Problem, sets: Sets, group: int) -> Bools:
+    """Tell which sets a device of a group that may run their items holds."""
+    fits: Bools = loads_of(problem, sets, group) <= problem.period
+    memory = problem.groups[group].memory
+    if memory is not None:
+        held = sets.members()
+        for stock in problem.stocks:
+            needed = np.zeros(len(sets), dtype=np.int64)
+            for share in stock:
+                needed += share.size * held[sorted(share.items)].any(axis=0)
+            fits &= needed <= memory
+    return fits

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import replace
 
 from lpsched.analysis.freedom import has_free_delays, least_period
 from lpsched.analysis.timing import complete
-from lpsched.core.graph import DeviceId, Graph, OpId
+from lpsched.core.graph import Graph
 from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import SolverError, UnsupportedError
-from lpsched.formulations.api import Limits, Outcome, Progress, Request
+from lpsched.formulations.api import Backend, Limits, Outcome, Progress, Request
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.least import PartitionOutcome, least_communication
+from lpsched.formulations.partition.under_memory import (
+    UnderMemory,
+    pinned,
+    placement_of,
+)
 
 __all__ = ["solve_at_period"]
 
@@ -23,6 +26,7 @@ def solve_at_period(
     request: Request,
     limits: Limits,
     *,
+    timed_by: Backend | None = None,
     progress: Progress | None = None,
     interrupt: threading.Event | None = None,
 ) -> Outcome:
@@ -31,27 +35,43 @@ def solve_at_period(
     Without anything to minimise the schedule may be shorter than the period asked for:
     it has the load of its busiest device as its period.
 
+    Parameters
+    ----------
+    timed_by : Backend, optional
+        Gives times to a placement where memory is limited, or proves that there are
+        none.
+
     Raises
     ------
     UnsupportedError
         Something else is minimised or capped, or delays are not free, so that not
-        every placement has a schedule.
+        every placement has a schedule; memory is limited, and nothing gives times.
     SolverError
         A solver fails.
     """
-    _check(request)
+    _check(request, timed_by)
     deadline = Deadline(limits.seconds, interrupt)
+    limited = any(device.memory is not None for device in request.graph.devices)
+    if limited and timed_by is not None:
+        return UnderMemory(
+            request=request,
+            limits=limits,
+            deadline=deadline,
+            timed_by=timed_by,
+            progress=progress,
+            interrupt=interrupt,
+        ).run()
     cap = request.at_most.get("communication")
     goal = None
     if request.minimise is None:
         goal = _most(request.graph) if cap is None else cap
     outcome = least_communication(
-        _pinned(request.graph, request.placement),
+        pinned(request.graph, request.placement),
         period=request.period,
         limits=limits,
         lower=request.lower,
         goal=goal,
-        upper=_placement(request.hint),
+        upper=placement_of(request.hint),
         progress=progress,
         interrupt=interrupt,
     )
@@ -64,38 +84,22 @@ def solve_at_period(
     return _answer(outcome, status, _schedule(request, outcome, deadline))
 
 
-def _check(request: Request) -> None:
+def _check(request: Request, timed_by: Backend | None) -> None:
     asked = {*request.at_most, *filter(None, [request.minimise])}
     others = asked - {"communication"}
     if others:
         what = ", ".join(sorted(others))
         raise UnsupportedError(f"partition settles communication only, not {what}")
-    if not has_free_delays(request.graph):
+    if not has_free_delays(request.graph, but_for_memory=timed_by is not None):
         raise UnsupportedError(
-            "partition needs delays without upper limit, and neither memory limits nor "
-            "flush; use cpsat or ilp"
+            "partition needs delays without upper limit and no flush, and somebody to"
+            " time placements where memory is limited; use cpsat or ilp"
         )
 
 
 def _most(graph: Graph) -> int:
     """More than any placement communicates."""
     return len(graph.devices) * sum(tensor.size for tensor in graph.tensors)
-
-
-def _pinned(graph: Graph, placement: Mapping[OpId, DeviceId]) -> Graph:
-    if not placement:
-        return graph
-    ops = (
-        replace(op, devices=(placement[op.id],)) if op.id in placement else op
-        for op in graph.ops
-    )
-    return graph.replace(ops=tuple(ops))
-
-
-def _placement(hint: Schedule | None) -> dict[OpId, DeviceId] | None:
-    if hint is None:
-        return None
-    return {op: at.device for op, at in hint.ops.items() if at.device is not None}
 
 
 def _schedule(
