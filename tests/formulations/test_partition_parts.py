@@ -15,6 +15,7 @@ from placement_problems import (
 )
 
 from lpsched.formulations.deadline import Deadline
+from lpsched.formulations.partition import covering
 from lpsched.formulations.partition.automaton import Automaton, build_automaton
 from lpsched.formulations.partition.columns import Columns, Duals, Grid, placed_items
 from lpsched.formulations.partition.contraction import contract
@@ -26,6 +27,7 @@ from lpsched.formulations.partition.neighbourhoods import Neighbourhoods
 from lpsched.formulations.partition.ordering import narrow_automaton
 from lpsched.formulations.partition.pairs import split_pair
 from lpsched.formulations.partition.pool import Pool
+from lpsched.formulations.partition.prefixes import best_cover
 from lpsched.formulations.partition.pricing import Pricing
 from lpsched.formulations.partition.problem import (
     DeviceGroup,
@@ -438,6 +440,25 @@ def test_a_target_below_the_optimum_is_refuted() -> None:
         pool, relaxation.duals, box_width(problem), target=9_500, deadline=UNLIMITED
     )
     assert tightened.bound > 9_500
+
+
+def test_a_cover_that_is_cut_short_proves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Time is over as soon as the integer program begins; it has no bound then."""
+    problem = vgg16_problem(4, slack=1)  # optimum 9,817
+    relaxation = Relaxation(problem, Grid.of(problem), UNLIMITED)
+    relaxation.solve(enough=10**9)
+    columns, _ = relaxation.pricing.columns_within(relaxation.duals, None, 30_000)
+    pool = Pool(problem=problem, grid=Grid.of(problem), columns=columns)
+    tightened = tighten(
+        pool, relaxation.duals, box_width(problem), target=10_000, deadline=UNLIMITED
+    )
+    monkeypatch.setattr(
+        covering, "best_cover", lambda p, which, _: best_cover(p, which, Deadline(0.0))
+    )
+    bounds = [step.bound for step in cover(tightened, 10_000, UNLIMITED)]
+    assert max(bounds) <= 9_817
 
 
 # -- partitions ----------------------------------------------------------------

@@ -51,8 +51,8 @@ def cover(tightened: Tightened, target: int, deadline: Deadline) -> Iterator[Ste
         found = best_cover(pool, order[:size], deadline)
         reach = int(excess[order[size]]) if size < len(order) else room + 1
         least = [target + 1, grid.round_up(base + reach)]
-        if math.isfinite(found.bound):
-            least.append(math.ceil(found.bound - 1e-6))
+        if found.bound < math.inf:  # -inf if time was over too soon
+            least.append(math.ceil(max(0.0, found.bound) - 1e-6))
         placed = None
         if found.chosen is not None:
             placed = placed_items(pool.problem, pool.columns.take(found.chosen))
