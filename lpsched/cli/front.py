@@ -9,6 +9,7 @@ from lpsched.cli.exits import ExitCode, code_of_status
 from lpsched.cli.options import Manner, parse_list
 from lpsched.cli.output import (
     complain,
+    complain_of,
     keys_of,
     note,
     number,
@@ -37,6 +38,8 @@ def find_front(
         )
 
     front, interrupted = run(work, manner, title=graph.name)
+    if not manner.quiet:
+        complain_of(front.conflict)
     code = ExitCode.INTERRUPTED if interrupted else code_of_status(str(front.status))
     return front, code
 

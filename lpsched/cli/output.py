@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -43,6 +44,13 @@ def complain(text: str) -> None:
     """Write one line to stderr, with the program's name."""
     line = _escaped(text).replace("\n", "\\n")
     print(f"lpsched: {line}", file=sys.stderr)  # noqa: T201 - the command line
+
+
+def complain_of(conflict: Mapping[str, Any] | None) -> None:
+    """Say why a problem has no schedule, and which rules conflict, if it is known."""
+    if conflict is not None:
+        complain(f"infeasible: {conflict['reason']}")
+        complain(f"rules in conflict: {', '.join(conflict['rules'])}")
 
 
 def _escaped(text: str) -> str:
@@ -184,6 +192,10 @@ def require_writable(*paths: Path | None) -> None:
     faults = []
     for path in paths:
         if path is None:
+            continue
+        if path == Path("-"):
+            text = "expected a file; what can go to standard output goes there anyway"
+            faults.append(Fault("-", text))
             continue
         folder = path.parent
         if path == Path():  # what an empty text becomes

@@ -33,6 +33,14 @@ __all__ = [
     "load_schedule_file",
 ]
 
+#: What files with these endings usually are, and the reader that `import` has for them.
+_FOREIGN = {
+    ".onnx": ("an ONNX model", "onnx"),
+    ".graphml": ("GraphML", "graphml"),
+    ".csv": ("a PyTorch schedule", "torch-csv"),
+    ".txt": ("a PipeDream profile", "pipedream"),
+}
+
 T = TypeVar("T", Graph, Schedule, Network)
 
 
@@ -113,7 +121,7 @@ def _load(file: str) -> Network | Instance | Graph | Schedule:
     path = Path(file)
     is_name = path.name == file and not path.suffix and not path.exists()
     if not is_name:
-        return load_any(path, resolve=find_shipped)
+        return _load_ours(path)
     shipped = find_shipped(file)
     if shipped is None:
         names = ", ".join(shipped_names())
@@ -122,6 +130,21 @@ def _load(file: str) -> Network | Instance | Graph | Schedule:
         )
         raise FormatError([Fault("", text)], source=file)
     return shipped
+
+
+def _load_ours(path: Path) -> Network | Instance | Graph | Schedule:
+    """Read a document of ours; say of other programs' files which verb reads them."""
+    try:
+        return load_any(path, resolve=find_shipped)
+    except FormatError as error:
+        what, name = _FOREIGN.get(path.suffix.lower(), ("", ""))
+        if not name or not path.is_file():
+            raise
+        text = (
+            f"no document of lpsched; if this is {what}, read it first with"
+            f" `lpsched import {path} --from {name} -o FILE`"
+        )
+        raise FormatError([Fault("", text)], source=str(path)) from error
 
 
 def _rounding(compiled: Compiled) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -62,28 +62,33 @@ def chosen_delays(graph: Graph, text: str | None) -> dict[DelayName, int]:
         if faults:
             raise InstanceError(faults)
         return {}
-    values: Mapping[DelayName, int] | Literal["min", "max"]
     if text == "min":
-        values = "min"
-    elif text == "max":
-        values = "max"
-    else:
-        values = _read(Path(text))
-    return delay_values(graph, values)
+        return delay_values(graph, "min")
+    if text == "max":
+        return delay_values(graph, "max")
+    return _read(Path(text), graph)
 
 
-def _read(path: Path) -> dict[DelayName, int]:
+def _read(path: Path, graph: Graph) -> dict[DelayName, int]:
+    """Read values from a mapping or a schedule; every fault of the file at once."""
     raw = read_document(path, expected="a mapping of names of delays to integers")
     if raw.get("schema") == "lpsched/schedule/1":
-        return dict(load_schedule(path).delays)
+        return delay_values(graph, load_schedule(path).delays)
     faults = [
-        Fault(name, f"expected an integer >= 1, got {value!r}")
+        Fault(f"delays.{name}", f"expected an integer >= 1, got {value!r}")
         for name, value in raw.items()
         if not isinstance(value, int) or isinstance(value, bool) or value < 1
     ]
-    if faults:
-        raise FormatError(faults, source=str(path))
-    return {DelayName(name): value for name, value in raw.items()}
+    wrong = {fault.path for fault in faults}
+    names = [name for name in raw if f"delays.{name}" not in wrong]
+    try:
+        values = delay_values(graph, {DelayName(name): raw[name] for name in names})
+    except InstanceError as error:
+        faults += (fault for fault in error.faults if fault.path not in wrong)
+    else:
+        if not faults:
+            return values
+    raise FormatError(faults, source=str(path))
 
 
 def fixed(graph: Graph, values: Mapping[DelayName, int]) -> Graph:

@@ -36,6 +36,11 @@ class Schedule(Shown):
     result: Result | None = None
     graph_document: Graph | None = field(default=None, repr=False)
 
+    @property
+    def placement(self) -> dict[OpId, DeviceId]:
+        """Device of every op that occupies one."""
+        return {op: at.device for op, at in self.ops.items() if at.device is not None}
+
     def lap(self, op: OpId) -> int:
         """Periods that `op` runs late against iteration 0's first period."""
         return self.ops[op].start // self.period

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -35,6 +35,8 @@ class Request:
         Ops whose device is fixed beforehand.
     hint : Schedule or None
         A schedule to start from; it need not have this period.
+    starts : sequence of mappings of OpId to DeviceId
+        Placements to start from besides; they may overload devices.
     """
 
     graph: Graph
@@ -44,6 +46,7 @@ class Request:
     lower: int = 0
     placement: Mapping[OpId, DeviceId] = field(default_factory=dict)
     hint: Schedule | None = None
+    starts: Sequence[Mapping[OpId, DeviceId]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,7 @@ def probe(
         lower=search.bounds.get(minimise, 0) if minimise else 0,
         placement=placement or {},
         hint=search.best or search.params.hint,
+        starts=search.starts if minimise == "communication" else (),
     )
     search.report(minimise or "period", doing)
     outcome = _without_memory(search, request, seconds, doing)
@@ -140,14 +141,12 @@ def _timed_anew(
     """
     if relaxed.schedule is None or relaxed.bound is None:
         return None
-    placed = relaxed.schedule.ops.items()
-    placement = {op: at.device for op, at in placed if at.device is not None}
     again = replace(
         request,
         minimise=None,
         at_most={**request.at_most, "communication": relaxed.bound},
         lower=0,
-        placement=placement,
+        placement=relaxed.schedule.placement,
     )
     found = _ask(search, again, seconds, doing)
     if found.schedule is None:

@@ -192,6 +192,7 @@ def _start(search: Search) -> None:
             continue  # it does not apply to this graph; others will
         search.offer(schedule, by=method.name)
         search.seeds[method.name] = schedule
+        search.starts.append(schedule.placement)
 
 
 def _offer_hint(search: Search) -> None:

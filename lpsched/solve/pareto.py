@@ -57,6 +57,8 @@ class Front:
         Whether every point is proved, and that there are no others.
     status : Status
         ``optimal`` if complete.
+    conflict : mapping or None
+        Why there is no schedule, as in `Answer`.
     """
 
     graph: Graph
@@ -65,13 +67,16 @@ class Front:
     complete: bool
     status: Status
     seconds: float
+    conflict: Mapping[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """Plain JSON data."""
+        known = {} if self.conflict is None else {"conflict": dict(self.conflict)}
         return {
             "objectives": list(self.objectives),
             "status": str(self.status),
             "complete": self.complete,
+            **known,
             "seconds": round(self.seconds, 3),
             "points": [
                 {
@@ -135,6 +140,7 @@ def pareto_front(
         complete=status is Status.OPTIMAL,
         status=status,
         seconds=time.perf_counter() - search.begun,
+        conflict=search.conflict,
     )
 
 
@@ -207,12 +213,14 @@ class _FrontSearch:
     floor: _Floor = field(default_factory=_Floor)
     found: dict[tuple[int, int], Schedule] = field(default_factory=dict)
     tried: set[int] = field(default_factory=set)
+    conflict: Mapping[str, Any] | None = None
 
     def run(self) -> Status:
         """Search until the front is complete, time is over or nothing helps."""
         x, y = self.pair
         first = self._solve((x, y), self._top(), None)
         if first.schedule is None:
+            self.conflict = first.conflict
             return first.result.status
         self.floor.least = first.result.bound.get(x, 0)
         self._solve((y, x), self._top(), first.schedule)

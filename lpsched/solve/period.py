@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lpsched.analysis.freedom import has_free_delays
 from lpsched.analysis.timing import complete
-from lpsched.core.graph import DeviceId, OpId
 from lpsched.core.result import Status
-from lpsched.formulations.api import Limits, Outcome
+from lpsched.formulations.api import Limits, Outcome, Progress
 from lpsched.solve.backends import exhaustion, is_placement, probe
 from lpsched.solve.horizon import period_horizon
 from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import Search
 
-__all__ = ["settle_period", "walk_down"]
+if TYPE_CHECKING:
+    from lpsched.formulations.balance import BalanceOutcome
+
+__all__ = ["balance_below", "settle_period", "walk_down"]
 
 
 def settle_period(search: Search, *, seconds: float) -> bool:
@@ -51,28 +54,48 @@ def _balance(search: Search, seconds: float) -> None:
 
     The bound holds with memory limits too; the schedule counts only if it fits.
     """
-    from lpsched.formulations.balance import balance  # noqa: PLC0415 - loads solvers
-
     search.report("period", "balancing loads")
     search.searched("balance")
+
+    def progress(incumbent: int | None, bound: int | None) -> None:
+        search.report_values("period", "balancing loads", incumbent, bound)
+
+    outcome = _balanced(
+        search, seconds, enough=search.bounds.get("period", 0), progress=progress
+    )
+    search.raise_bound("period", outcome.bound, outcome.proof)
+
+
+def balance_below(search: Search, period: int, seconds: float) -> None:
+    """Find a schedule of no more than this period where delays are free.
+
+    It is one to start from, whatever it communicates.
+    """
+    search.report("communication", "balancing loads")
+    _balanced(search, seconds, enough=period)
+
+
+def _balanced(
+    search: Search, seconds: float, *, enough: int, progress: Progress | None = None
+) -> BalanceOutcome:
+    """Balance loads until none exceeds `enough`, and offer a schedule for that."""
+    from lpsched.formulations.balance import balance  # noqa: PLC0415 - loads solvers
+
     limits = Limits(
         seconds=min(seconds, search.remaining),
         seed=search.params.seed,
         workers=search.params.workers,
         options=search.params.options,
     )
-
-    def progress(incumbent: int | None, bound: int | None) -> None:
-        search.report_values("period", "balancing loads", incumbent, bound)
-
     outcome = balance(
         without_memory_limits(search.graph),
         limits,
-        lower=search.bounds.get("period", 0),
-        upper=_placement(search),
+        lower=enough,
+        upper=None if search.best is None else search.best.placement,
         progress=progress,
         interrupt=search.interrupt,
     )
+    search.starts.append(outcome.placement)
     schedule = complete(
         search.graph,
         outcome.placement,
@@ -81,17 +104,7 @@ def _balance(search: Search, seconds: float) -> None:
     )
     if schedule is not None and search.fits(schedule):
         search.offer(schedule, by="balance")
-    search.raise_bound("period", outcome.bound, outcome.proof)
-
-
-def _placement(search: Search) -> dict[OpId, DeviceId] | None:
-    if search.best is None:
-        return None
-    return {
-        op: placed.device
-        for op, placed in search.best.ops.items()
-        if placed.device is not None
-    }
+    return outcome
 
 
 def walk_down(

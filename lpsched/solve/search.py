@@ -10,7 +10,7 @@ from dataclasses import replace
 from lpsched._version import __version__
 from lpsched.analysis.metrics import measure
 from lpsched.core.answer import Answer
-from lpsched.core.graph import Graph
+from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.io import graph_digest
 from lpsched.core.result import INTEGER_OBJECTIVES, Proof, Result, Status, Stop
 from lpsched.core.schedule import Schedule
@@ -56,6 +56,7 @@ class Search:
         self.stats: dict[str, object] = {}
         self.found_by = ""
         self.seeds: dict[str, Schedule] = {}  # what heuristics made, by their names
+        self.starts: list[Mapping[OpId, DeviceId]] = []  # placements to start from
         self.period_searched = False  # a back end of its own has had its time
         self.exact: list[str] = []  # back ends that have searched
         self._report = report

@@ -11,7 +11,7 @@ from lpsched.errors import OutOfTimeError
 from lpsched.formulations.api import Outcome
 from lpsched.solve.backends import exhaustion, is_placement, probe
 from lpsched.solve.horizon import period_horizon
-from lpsched.solve.period import settle_period, walk_down
+from lpsched.solve.period import balance_below, settle_period, walk_down
 from lpsched.solve.relax import has_memory_limit
 from lpsched.solve.search import Search
 
@@ -19,6 +19,9 @@ __all__ = ["settle_all"]
 
 #: Share of an objective's time for the placement found before it.
 PLACED_SHARE = 0.4
+
+#: Share for a first placement within the longest period where no heuristic has one.
+BALANCED_SHARE = 0.05
 
 #: Placements that are shortened one after the other where only the tie is at stake.
 MOST_STEPS = 8
@@ -106,6 +109,8 @@ def _settle(search: Search, objective: str, seconds: float) -> bool:
     if search.proved(objective):
         return True
     begun = search.remaining
+    if search.best is None and is_placement(search.graph, {objective}):
+        balance_below(search, cap, BALANCED_SHARE * seconds)
     _time_placement(search, objective, cap, seconds * PLACED_SHARE)
     if search.proved(objective):
         return True
@@ -132,7 +137,6 @@ def _time_placement(
     is_placed = "communication" in search.settled and has_free_delays(search.graph)
     if best is None or not is_placed:
         return
-    placement = {op: at.device for op, at in best.ops.items() if at.device is not None}
     probe(
         search,
         period,
@@ -141,7 +145,7 @@ def _time_placement(
         at_most=caps,
         doing=f"minimising {objective} of one placement",
         feasible=_shows_feasible(search, period),
-        placement=placement,
+        placement=best.placement,
     )
 
 

@@ -142,6 +142,7 @@ def test_named_delays_need_values(
         ("d1: 1\nd2: 7\nd9: 1\n", "delays.d9: the graph has no such delay"),
         ("d1: 1\nd2: 7\n", "delays.d2: expected <= 6, got 7"),
         ("d1: 1\nd2: 1\n", "delays.d3: needs a value"),
+        ("d1: 1\nd2: 1\nd3: 1\nd9: x\n", "delays.d9: expected an integer"),
         ("[1]\n", "expected a mapping"),
     ],
 )
@@ -156,6 +157,23 @@ def test_faulty_values_of_delays_are_told(
     values.write_text(text)
     assert main(["analyze", chain, "--delays", str(values)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_faults_of_a_file_of_delays_are_told_at_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, chain: str
+) -> None:
+    values = tmp_path / "delays.yaml"
+    values.write_text("d1: x\nd2: 7\nd9: 1\n")
+    assert main(["analyze", chain, "--delays", str(values)]) == 2
+    told = capsys.readouterr().err
+    for name in (
+        "d1: expected an integer",
+        "d2: expected <= 6",
+        "d3: needs",
+        "d9: the",
+    ):
+        assert f"delays.yaml: delays.{name}" in told
+    assert told.count("delays.d1") == 1
 
 
 def test_a_delay_without_maximum_has_none(

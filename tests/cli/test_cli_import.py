@@ -85,6 +85,16 @@ def _onnx_file(path: Path) -> str:
     return str(path)
 
 
+def test_other_programs_files_name_the_verb_that_reads_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = _onnx_file(tmp_path / "net.onnx")
+    assert main(["compare", path, "--devices", "2"]) == 2
+    told = capsys.readouterr().err
+    assert "an ONNX model" in told
+    assert f"lpsched import {path} --from onnx" in told
+
+
 def test_an_onnx_model_becomes_a_network(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -153,6 +153,26 @@ def test_a_heuristic_is_built_on_request(
     assert result["status"] == "feasible"
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("solve", str(SMALL)),
+        ("build", str(SMALL)),
+        ("export", str(SMALL), "--to", "dot"),
+    ],
+)
+def test_a_dash_is_no_file_to_write(
+    argv: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*argv, "-o", "-"]) == 2
+    assert "-: expected a file" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_infeasible_exits_3_and_names_the_rules(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -170,8 +190,12 @@ def test_infeasible_exits_3_and_names_the_rules(
         "dependences": loop,
     }
     path.write_text(json.dumps(graph))
-    assert main(["solve", str(path)]) == 3
-    assert "precedence" in capsys.readouterr().err
+    pareto = ("--pareto", "period,communication")
+    for options in ((), pareto, (*pareto, "--json")):
+        assert main(["solve", str(path), *options]) == 3
+        text = capsys.readouterr().err
+        assert "a cycle of a -> b takes time but carries no delay" in text
+        assert "rules in conflict: precedence" in text
 
 
 def test_explain_names_what_binds(

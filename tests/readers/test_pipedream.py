@@ -199,8 +199,17 @@ def test_a_bad_file_is_refused_with_its_line(text: str, expected: str) -> None:
 
 def test_all_faults_come_at_once() -> None:
     text = GOOD.replace("time=1.0", "time=nan") + "\ta -- c\n\td -- b\nrubbish\n"
-    lines = [fault.split(":")[0] for fault in faults(text)]
-    assert sorted(lines) == ["line 1", "line 2", "line 3", "line 4", "line 5"]
+    lines = [fault.split(":")[0] for fault in faults(text + "\tb -- b\n")]
+    assert sorted(lines) == [f"line {n}" for n in range(1, 7)]
+
+
+def test_every_fault_of_a_line_is_told() -> None:
+    """A wrong key, and the number after it; the key that is missing, too."""
+    text = META.replace("forward_", "fore_").replace("size=4.0", "size=x")
+    found = "\n".join(faults(f"a -- Linear -- {text}"))
+    assert "got 'fore_compute_time=" in found
+    assert "activation_size: expected a number" in found
+    assert "required, but missing: forward_compute_time" in found
 
 
 def test_a_million_faults_are_cut_short() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from factories import make_graph
 
 from lpsched.core.graph import Device, Graph
 from lpsched.core.io import load_graph
@@ -17,7 +18,10 @@ from lpsched.core.result import Status, Stop
 from lpsched.errors import InstanceError, SolverError, UnsupportedError
 from lpsched.formulations import cpsat
 from lpsched.formulations.api import Limits, Outcome, Request
+from lpsched.heuristics import list_schedule
 from lpsched.solve import SolveParams, backends, solve, solve_by_method
+from lpsched.solve.period import balance_below
+from lpsched.solve.search import Search
 from lpsched.verify import verify
 
 INSTANCES = Path(__file__).resolve().parents[2] / "instances"
@@ -236,3 +240,14 @@ def test_nonsense_parameters_are_refused(changes: dict[str, object]) -> None:
     arguments: Any = changes
     with pytest.raises(InstanceError):
         SolveParams(**arguments)
+
+
+def test_loads_are_balanced_within_a_limit_that_no_heuristic_keeps() -> None:
+    """Longest first, 3 + 2 + 2 = 7 ticks are on one device; 3 + 3 and 2 + 2 + 2 fit."""
+    durations = {f"v{i}": ticks for i, ticks in enumerate((3, 3, 2, 2, 2))}
+    graph = make_graph(durations, devices=2)
+    assert list_schedule(graph).period == 7
+    search = Search(graph, SolveParams(objective=("communication",), max_period=6))
+    balance_below(search, 6, 60.0)
+    assert search.best is not None
+    assert search.best.period == 6

@@ -30,6 +30,7 @@ from lpsched.cli.options import (
 )
 from lpsched.cli.output import (
     complain,
+    complain_of,
     note,
     note_all,
     number,
@@ -294,9 +295,7 @@ def _write(answer: Answer, output: Path | None, manner: Manner) -> None:
 
 def _say_why(answer: Answer) -> None:
     """Say which rules conflict, or what the back end cannot do."""
-    if answer.conflict is not None:
-        complain(f"infeasible: {answer.conflict['reason']}")
-        complain(f"rules in conflict: {', '.join(answer.conflict['rules'])}")
+    complain_of(answer.conflict)
     reason = (answer.result.stats or {}).get("unsupported")
     if reason is not None:
         complain(f"not searched to the end: {reason}")

@@ -57,6 +57,7 @@ def least_communication(  # noqa: PLR0913 - what a search starts from
     lower: int = 0,
     goal: int | None = None,
     upper: Mapping[OpId, DeviceId] | None = None,
+    starts: Sequence[Mapping[OpId, DeviceId]] = (),
     forbidden: Sequence[Mapping[OpId, DeviceId]] = (),
     progress: Progress | None = None,
     interrupt: threading.Event | None = None,
@@ -79,6 +80,8 @@ def least_communication(  # noqa: PLR0913 - what a search starts from
         has found a placement of no more, or a bound above it.
     upper : mapping of OpId to DeviceId, optional
         A placement to start from; one that breaks a rule is ignored.
+    starts : sequence of mapping
+        More of them; one that overloads devices is repaired, if that succeeds.
     forbidden : sequence of mapping
         Placements that do not count; nor do those that differ by equal devices only.
     progress : callable, optional
@@ -111,6 +114,7 @@ def least_communication(  # noqa: PLR0913 - what a search starts from
         lower=-(-lower // unit),
         goal=None if goal is None else goal // unit,
         placed=_start(reading, contraction, upper),
+        starts=_starts(reading, contraction, starts),
         report=report,
     )
     found = search.run()
@@ -155,6 +159,16 @@ def _start(
     """Read the placement to start from; None if it is of no use."""
     placed = None if upper is None else reading.sets(upper)
     return None if placed is None else contraction.shrink(placed)
+
+
+def _starts(
+    reading: Reading,
+    contraction: Contraction,
+    starts: Sequence[Mapping[OpId, DeviceId]],
+) -> tuple[Placed, ...]:
+    """Read placements that may overload devices."""
+    found = (reading.sets(start, overloaded=True) for start in starts)
+    return tuple(contraction.shrink(placed) for placed in found if placed is not None)
 
 
 def _outcome(

@@ -16,6 +16,7 @@ def narrow_automaton(
     *,
     most_states: int,
     with_rest: bool = False,
+    is_urgent: bool = False,
     deadline: Deadline = UNLIMITED,
 ) -> Automaton:
     """Build the automaton of fewest states among those of some orders.
@@ -23,6 +24,11 @@ def narrow_automaton(
     The order of the graph comes first, which is by layers where it was built from
     layers, each class at its first item; then orders that keep the number of open
     messages and classes low, from several items.
+
+    Parameters
+    ----------
+    is_urgent : bool
+        The first order will do in which no messages have to be merged.
 
     Raises
     ------
@@ -33,6 +39,8 @@ def narrow_automaton(
     for order in _orders(problem, deadline):
         most_in_all = None
         if best is not None and not best.is_relaxed:
+            if is_urgent:
+                break
             most_in_all = sum(best.widths)
         found = build_automaton(
             problem,

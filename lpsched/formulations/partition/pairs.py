@@ -34,7 +34,11 @@ def split_pair(
     if len(problem.groups) > 1 or group.count != 2:
         return None
     automaton = narrow_automaton(
-        problem, most_states=_MOST_STATES, with_rest=True, deadline=deadline
+        problem,
+        most_states=_MOST_STATES,
+        with_rest=True,
+        is_urgent=True,
+        deadline=deadline,
     )
     grid = Grid(unit=1, highest=problem.most_cost + 1)
     pricing = Pricing.of(

@@ -46,8 +46,13 @@ class Reading:
     items: tuple[tuple[OpId, ...], ...]
     devices: tuple[tuple[DeviceId, ...], ...]
 
-    def sets(self, placement: Mapping[OpId, DeviceId]) -> Placed | None:
-        """Item set of each device; None if the placement is not legal here."""
+    def sets(
+        self, placement: Mapping[OpId, DeviceId], *, overloaded: bool = False
+    ) -> Placed | None:
+        """Item set of each device; None if the placement is not legal here.
+
+        With `overloaded`, it is if every device may run what it gets.
+        """
         found: dict[DeviceId, set[int]] = {d: set() for g in self.devices for d in g}
         for item, ops in enumerate(self.items):
             places = {placement.get(op) for op in ops}
@@ -57,6 +62,9 @@ class Reading:
             found[device].add(item)
         placed = tuple(frozenset(items) for items in found.values())
         groups = [g for g, devices in enumerate(self.devices) for _ in devices]
+        if overloaded:
+            loads = map(self.problem.load, placed, groups)
+            return placed if all(load is not None for load in loads) else None
         fit = all(map(self.problem.fits, placed, groups))
         return placed if fit else None
 

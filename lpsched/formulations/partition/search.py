@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -18,6 +18,7 @@ from lpsched.formulations.partition.pairs import split_pair
 from lpsched.formulations.partition.pool import Pool
 from lpsched.formulations.partition.problem import Placed, Problem
 from lpsched.formulations.partition.relaxation import Relaxation, box_width
+from lpsched.formulations.partition.repair import repair
 from lpsched.formulations.partition.sets import Sets
 from lpsched.formulations.partition.tightening import tighten
 
@@ -28,6 +29,8 @@ Report = Callable[[int | None, int], None]
 
 _FIRST_POOL = 30_000
 _LARGEST_POOL = 2_000_000
+#: Partitions that are improved before the first bound.
+_MOST_STARTS = 3
 #: Share of the gap that the cost of a pool's partitions must reach to be of use.
 _FAR = 50
 
@@ -55,6 +58,7 @@ class Found:
 class Search:
     """The search for a partition of least cost; may be stopped at any time.
 
+    Start: placements that are given are made to fit and improved pair by pair.
     Bound: column generation over all sets. Enumerate: the sets of least reduced cost,
     and with them the cost up to which partitions are made of these alone. Cut: over
     these, until the bound exceeds that cost, or few are left to cover the items with.
@@ -70,6 +74,8 @@ class Search:
         A cost: whether there is a partition that costs no more is all that is asked.
     placed : tuple of ItemSet, optional
         A partition to start from.
+    starts : sequence of tuple of ItemSet
+        More of them, which may overload devices.
     is_part : bool
         Whether this is a neighbourhood: no neighbourhoods are searched in it.
     """
@@ -82,6 +88,7 @@ class Search:
         lower: int = 0,
         goal: int | None = None,
         placed: Placed | None = None,
+        starts: Sequence[Placed] = (),
         report: Report | None = None,
         is_part: bool = False,
     ) -> None:
@@ -96,6 +103,7 @@ class Search:
         self._report = report
         self._near = None if is_part else Neighbourhoods(problem, _improve_part)
         self._near_seconds = 0.0
+        self._starts = starts
         if placed is not None:
             self._offer(placed)
 
@@ -160,6 +168,7 @@ class Search:
     def _run(self) -> None:
         if self.is_solved:
             return
+        self._start()
         if self.placed is None and self._overflows():
             self.lower = self.problem.most_cost + 1
             return
@@ -180,6 +189,23 @@ class Search:
             self._search_near(self.deadline)
         self.stats["generation_rounds"] = relaxation.rounds
         self.stats["cuts"] = len(relaxation.pricing.cuts)
+
+    def _start(self) -> None:
+        """Repair what there is to start from, and improve the best pair by pair."""
+        known = () if self.placed is None else (self.placed,)
+        repaired = {
+            placed
+            for start in (*known, *self._starts)
+            if (placed := repair(self.problem, start, self.deadline)) is not None
+        }
+        costs = {placed: sum(map(self.problem.cost, placed)) for placed in repaired}
+        best = sorted(
+            repaired, key=lambda placed: (costs[placed], *map(sorted, placed))
+        )
+        for placed in best[:_MOST_STARTS]:
+            self._offer(placed)
+            seconds = self.deadline.left / 10
+            self._search_near(self.deadline.within(seconds), largest=2, placed=placed)
 
     def _overflows(self) -> bool:
         """Whether even fractions of sets cannot hold the load, whatever they cost."""
@@ -218,13 +244,16 @@ class Search:
         if placed is not None:
             self._offer(placed)
 
-    def _search_near(self, deadline: Deadline, *, largest: int = 4) -> None:
-        """Search neighbourhoods of up to so many devices."""
-        if self._near is None or self.placed is None:
+    def _search_near(
+        self, deadline: Deadline, *, largest: int = 4, placed: Placed | None = None
+    ) -> None:
+        """Search neighbourhoods of up to so many devices, of the best by default."""
+        placed = placed or self.placed
+        if self._near is None or placed is None:
             return
         begin = self.deadline.elapsed
-        for placed in self._near.improve(self.placed, deadline, largest=largest):
-            self._offer(placed)
+        for better in self._near.improve(placed, deadline, largest=largest):
+            self._offer(better)
             if self.is_solved:
                 break
         self._near_seconds += self.deadline.elapsed - begin

@@ -72,6 +72,7 @@ def solve_at_period(
         lower=request.lower,
         goal=goal,
         upper=placement_of(request.hint),
+        starts=request.starts,
         progress=progress,
         interrupt=interrupt,
     )

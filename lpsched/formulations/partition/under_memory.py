@@ -135,6 +135,7 @@ class UnderMemory:
             lower=lower,
             goal=goal,
             upper=placement_of(self.known),
+            starts=request.starts,
             forbidden=self.refused,
             progress=self._report,
             interrupt=self.interrupt,

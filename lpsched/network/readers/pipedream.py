@@ -72,9 +72,7 @@ def read_pipedream(
     """
     log = FaultLog(source)
     profile = parse_profile(text, log)
-    order, cycle = topological_order(profile.before)
-    if cycle:
-        raise log.fail(*_told(profile, cycle))
+    order, _ = topological_order(profile.before)
     kept = _work(profile, order)
     if not kept.nodes:
         raise log.fail("", "no node is left that does any work")
@@ -94,15 +92,6 @@ def read_pipedream(
         size_unit="byte",
     )
     return Imported(document=network, remarks=tuple(_remarks(profile, kept)))
-
-
-def _told(profile: Profile, cycle: tuple[str, ...]) -> tuple[int, str]:
-    """Line of one edge of a cycle, and the cycle; a long one only in part."""
-    names = [*cycle, cycle[0]]
-    if len(names) > 8:
-        names = [*names[:6], "...", names[-1]]
-    line = profile.edge_lines[cycle[0], cycle[1 % len(cycle)]]
-    return line, f"the edges form a cycle: {' -> '.join(names)}"
 
 
 def _work(profile: Profile, order: tuple[str, ...]) -> Profile:
@@ -129,7 +118,6 @@ def _work(profile: Profile, order: tuple[str, ...]) -> Profile:
             for name in order
             if name not in idle
         },
-        edge_lines=profile.edge_lines,
     )
 
 

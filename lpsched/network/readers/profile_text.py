@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lpsched.core.limits import MAX_INTEGER
+from lpsched.core.order import topological_order
 from lpsched.network.readers.source import MAX_NODES, FaultLog, fraction, seen
 
 __all__ = ["Profile", "ProfileNode", "parse_profile"]
@@ -50,11 +51,10 @@ class ProfileNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Nodes by id, the predecessors of each, and the line of each edge."""
+    """Nodes by id, and the predecessors of each: no cycle."""
 
     nodes: Mapping[str, ProfileNode]
     before: Mapping[str, tuple[str, ...]]
-    edge_lines: Mapping[tuple[str, str], int]
 
 
 def parse_profile(text: str, log: FaultLog) -> Profile:
@@ -115,12 +115,22 @@ class _Reader:
                 self._log.add(number, f"an edge of the unknown node {seen(name)}")
             if not unknown:
                 before[dst].append(src)
+        _, cycle = topological_order(before)
+        if cycle:
+            self._log.add(*self._told(cycle))
         self._log.check()
         return Profile(
             nodes=self._nodes,
             before={name: tuple(others) for name, others in before.items()},
-            edge_lines=self._edges,
         )
+
+    def _told(self, cycle: Sequence[str]) -> tuple[int, str]:
+        """Line of one edge of a cycle, and the cycle; a long one only in part."""
+        names = [*cycle, cycle[0]]
+        if len(names) > 8:
+            names = [*names[:6], "...", names[-1]]
+        line = self._edges[cycle[0], cycle[1 % len(cycle)]]
+        return line, f"the edges form a cycle: {' -> '.join(names)}"
 
     def _edge(self, number: int, line: str) -> None:
         ends = line.strip().split(_SEPARATOR)
@@ -161,7 +171,7 @@ class _Reader:
             if key not in _KEYS or key in found:
                 text = f"expected each of {', '.join(_KEYS)} once, got {seen(item)}"
                 self._log.add(number, text)
-                return None
+                continue
             found[key] = _number(key, text)
             if found[key] is None:
                 text = f"{key}: expected a number from 0 to {LIMIT}, got {seen(text)}"
