@@ -20,16 +20,18 @@ from lpsched.verify import verify
 
 __all__ = ["UnderMemory", "pinned", "placement_of"]
 
-#: Work that the other back end may take for the times of a placement, each time: some
-#: seconds. No time, so that the same search goes the same way everywhere.
-_WORK = 1.5
+#: Work that the other back end may take for the times of a placement: some seconds. No
+#: time, so that the same search goes the same way everywhere.
+_WORK = 0.6
 #: By how much named delays may exceed those of a schedule without memory limits, while
-#: times are only sought: with few delays to choose from they are found much sooner.
-_LONGER = (0, 1)
-#: Shares of the memory that are held back to find some schedule.
-_MARGINS = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
-#: Share of the time left that a search for a placement may take.
-_SHARE = 0.7
+#: times are only sought, and the work for it: with few delays to choose from they are
+#: found much sooner.
+_LONGER = ((0, 1.2), (1, 0.6))
+#: Parts of the memory, one in so many, that are held back to find some schedule.
+_MARGINS = (256, 128, 64, 32, 16, 8, 4)
+#: Share of the time left that a search for a placement may take: for the best one, and
+#: for any.
+_SHARE, _SHARE_OF_ANY = 0.7, 0.2
 
 
 @dataclass(kw_only=True)
@@ -67,7 +69,7 @@ class UnderMemory:
         self.known = self._hint()
         bound = self.request.lower
         while not self._is_enough(bound):
-            found = self._placement(self.request.graph, bound)
+            found = self._placement(self.request.graph, bound, _SHARE)
             if found.infeasible:
                 return self._exhausted()
             bound = max(bound, found.bound or 0)
@@ -119,7 +121,7 @@ class UnderMemory:
         return None if cap is not None and value > cap else known
 
     # -- the search ------------------------------------------------------------
-    def _placement(self, graph: Graph, lower: int) -> PartitionOutcome:
+    def _placement(self, graph: Graph, lower: int, share: float) -> PartitionOutcome:
         """Ask for the placement of least communication that is not refused yet."""
         request = self.request
         goal = None
@@ -127,7 +129,7 @@ class UnderMemory:
             everything = sum(tensor.size for tensor in graph.tensors)
             cap = request.at_most.get("communication")
             goal = len(graph.devices) * everything if cap is None else cap
-        limits = replace(self.limits, seconds=_SHARE * self.deadline.left)
+        limits = replace(self.limits, seconds=share * self.deadline.left)
         return least_communication(
             pinned(graph, request.placement),
             period=request.period,
@@ -163,14 +165,15 @@ class UnderMemory:
     def _hold_back(self) -> None:
         """Look for some schedule: placements that need less memory than there is."""
         graph = self.request.graph
-        for margin in _MARGINS:
+        for part in _MARGINS:
             if self.deadline.over or self.known is not None:
                 return
             devices = tuple(
-                replace(d, memory=None if d.memory is None else _less(d.memory, margin))
+                replace(d, memory=None if d.memory is None else _less(d.memory, part))
                 for d in graph.devices
             )
-            found = self._placement(graph.replace(devices=devices), 0)
+            tighter = graph.replace(devices=devices)
+            found = self._placement(tighter, 0, _SHARE_OF_ANY)
             if found.infeasible:
                 return
             if found.placement is not None and not self._is_known(found):
@@ -187,16 +190,16 @@ class UnderMemory:
         )
         if loose is not None and not verify(request.graph, loose):
             return _found(loose)
-        for more in _LONGER:
+        for more, work in _LONGER:
             if loose is not None and not self.deadline.over:
                 graph = _with_delays(request.graph, loose, more)
-                outcome = self._ask(replace(asked, graph=graph))
+                outcome = self._ask(replace(asked, graph=graph), work)
                 if outcome.schedule is not None:
                     return outcome
-        return self._ask(asked)
+        return self._ask(asked, _WORK)
 
-    def _ask(self, asked: Request) -> Outcome:
-        limits = replace(self.limits, seconds=max(0.05, self.deadline.left), work=_WORK)
+    def _ask(self, asked: Request, work: float) -> Outcome:
+        limits = replace(self.limits, seconds=max(0.05, self.deadline.left), work=work)
         return self.timed_by(asked, limits, interrupt=self.interrupt)
 
     # -- the end ---------------------------------------------------------------
@@ -251,8 +254,8 @@ def placement_of(schedule: Schedule | None) -> dict[OpId, DeviceId] | None:
     return {op: at.device for op, at in placed if at.device is not None}
 
 
-def _less(memory: int, margin: float) -> int:
-    return int(memory * (1 - margin))
+def _less(memory: int, part: int) -> int:
+    return memory - -(-memory // part)
 
 
 def _found(schedule: Schedule) -> Outcome:
