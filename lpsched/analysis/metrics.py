@@ -7,11 +7,11 @@ measures; the tests hold the two against each other.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from lpsched.core.graph import DeviceId, Graph, Tensor, TensorId
+from lpsched.core.graph import DeviceId, Graph, OpId, Tensor, TensorId
 from lpsched.core.measures import Measures
 from lpsched.core.schedule import Schedule
 
@@ -23,6 +23,7 @@ __all__ = [
     "level_curve",
     "measure",
     "memory_curve",
+    "received_sizes",
     "stash_depth",
 ]
 
@@ -90,6 +91,23 @@ def device_loads(graph: Graph, schedule: Schedule) -> dict[DeviceId, int]:
         if device is not None:
             loads[device] += graph.duration(op.id, device)
     return loads
+
+
+def received_sizes(
+    graph: Graph, placement: Mapping[OpId, DeviceId | None]
+) -> dict[DeviceId, int]:
+    """Size units that each device receives per period: a tensor once, if it uses it.
+
+    Ops without a device, which need not be listed, neither send nor receive.
+    """
+    received = dict.fromkeys(graph.device_ids, 0)
+    for tensor in graph.tensors:
+        home = placement.get(tensor.producer)
+        users = {placement.get(use.op) for use in tensor.consumers}
+        for device in users - {home, None} if home is not None else ():
+            if device is not None:
+                received[device] += tensor.size
+    return received
 
 
 def bubble_to_work(graph: Graph, schedule: Schedule) -> Fraction | None:

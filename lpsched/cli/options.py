@@ -24,6 +24,7 @@ __all__ = [
     "LimitOption",
     "Manner",
     "MaxPeriodOption",
+    "MaxReceivedOption",
     "NoProgressOption",
     "OutputOption",
     "ParetoOption",
@@ -95,6 +96,14 @@ SlackOption = Annotated[
 MaxPeriodOption = Annotated[
     int | None,
     typer.Option("--max-period", metavar="T", help="Longest period allowed, in ticks."),
+]
+MaxReceivedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-received",
+        metavar="N",
+        help="Most that a device may receive per period, in size units.",
+    ),
 ]
 ParetoOption = Annotated[
     str | None,

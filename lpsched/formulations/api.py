@@ -31,6 +31,8 @@ class Request:
         Caps on any of these objectives.
     lower : int
         A proved lower bound of `minimise`.
+    max_received : int or None
+        Most that a device may receive per period, in size units.
     placement : mapping of OpId to DeviceId
         Ops whose device is fixed beforehand.
     hint : Schedule or None
@@ -44,6 +46,7 @@ class Request:
     minimise: str | None = None
     at_most: Mapping[str, int] = field(default_factory=dict)
     lower: int = 0
+    max_received: int | None = None
     placement: Mapping[OpId, DeviceId] = field(default_factory=dict)
     hint: Schedule | None = None
     starts: Sequence[Mapping[OpId, DeviceId]] = ()

@@ -84,6 +84,7 @@ def probe(
         minimise=minimise,
         at_most=dict(at_most or {}),
         lower=search.bounds.get(minimise, 0) if minimise else 0,
+        max_received=search.params.max_received,
         placement=placement or {},
         hint=search.best or search.params.hint,
         starts=search.starts if minimise == "communication" else (),
@@ -219,10 +220,11 @@ def _serving(params: SolveParams, request: Request) -> tuple[_Turn, ...]:
         return (_Turn(params.backend),)
     asked, graph = _asked(request), request.graph
     is_free = has_free_delays(graph, but_for_memory=True)
-    if is_placement(graph, asked):
-        return (_Turn("partition"), _Turn("cpsat"))
-    if is_free and has_memory_limit(graph) and asked <= {"communication"}:
-        return (_Turn("partition", share=UNDER_MEMORY_SHARE), _Turn("cpsat"))
+    is_limited = has_memory_limit(graph)
+    is_packing = is_limited or request.max_received is not None
+    if is_free and (asked == {"communication"} or (is_packing and not asked)):
+        share = UNDER_MEMORY_SHARE if is_limited else 1.0
+        return (_Turn("partition", share=share), _Turn("cpsat"))
     is_listed = "communication" in asked and params.options.get("placements", True)
     if is_listed and not is_free:
         first = (_Turn("cpsat", work=FIRST_WORK),)

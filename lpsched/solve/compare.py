@@ -181,7 +181,7 @@ def compare(
     Raises
     ------
     InstanceError
-        An unknown method.
+        An unknown method, or a limit on what devices receive.
     VerificationError
         A method made a schedule that breaks a rule (a bug).
     """
@@ -191,9 +191,12 @@ def compare(
     faults = [*_faults("methods", chosen), *_faults("baseline", [baseline])]
     if baseline == THRIFTY:
         faults.append(Fault("baseline", f"{THRIFTY} is no single schedule"))
+    params = params or SolveParams()
+    if params.max_received is not None:
+        text = "methods know no such limit, and its bounds do not hold for them"
+        faults.append(Fault("max_received", text))
     if faults:
         raise InstanceError(faults)
-    params = params or SolveParams()
     rows: list[Row] = []
     for name in chosen:
         if interrupt is not None and interrupt.is_set():

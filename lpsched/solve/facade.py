@@ -68,7 +68,9 @@ def solve(
         answer = solve(pinned, inner, report=report, interrupt=interrupt)
         return _for_graph(answer, graph)
     search = Search(graph, params, report=report, interrupt=interrupt)
-    conflict = impossible(graph, period=params.max_period)
+    conflict = impossible(
+        graph, period=params.max_period, max_received=params.max_received
+    )
     if conflict is None and _run(search):
         return search.answer()
     if conflict is None:
@@ -84,7 +86,9 @@ def solve(
 def _plain(graph: Graph, params: SolveParams) -> Answer:
     """Solve without explaining an infeasible outcome (which would not end)."""
     search = Search(graph, params)
-    conflict = impossible(graph, period=params.max_period)
+    conflict = impossible(
+        graph, period=params.max_period, max_received=params.max_received
+    )
     feasible = conflict is None and _run(search)
     return search.answer(status=None if feasible else Status.INFEASIBLE)
 

@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any
 
 from lpsched.analysis.bounds import infeasible_cycle
+from lpsched.analysis.metrics import received_sizes
 from lpsched.analysis.placement_bounds import total_memory, working_sets
 from lpsched.analysis.sites import Sites
 from lpsched.core.answer import Answer
@@ -20,7 +21,9 @@ __all__ = ["explain_infeasible", "impossible", "with_relaxations"]
 Solver = Callable[[Graph, SolveParams], Answer]
 
 
-def impossible(graph: Graph, *, period: int | None = None) -> dict[str, Any] | None:
+def impossible(
+    graph: Graph, *, period: int | None = None, max_received: int | None = None
+) -> dict[str, Any] | None:
     """Find a conflict without a search; None if there is none that simple.
 
     Parameters
@@ -28,6 +31,8 @@ def impossible(graph: Graph, *, period: int | None = None) -> dict[str, Any] | N
     period : int, optional
         The longest period that schedules may have; without it the conflict holds at
         every period.
+    max_received : int, optional
+        Most that a device may receive per period.
     """
     proof = infeasible_cycle(graph)
     if proof is not None and proof.certificate is not None:
@@ -43,7 +48,26 @@ def impossible(graph: Graph, *, period: int | None = None) -> dict[str, Any] | N
                 "reason": reason,
                 "ops": list(group),
             }
+    if max_received is not None:
+        conflict = _received_conflict(graph, max_received)
+        if conflict is not None:
+            return conflict
     return _memory_conflict(graph, period) if has_memory_limit(graph) else None
+
+
+def _received_conflict(graph: Graph, most: int) -> dict[str, Any] | None:
+    """Hold what devices receive by ops without a choice against what they may."""
+    sites = Sites.of(graph)
+    fixed = {op: home[0] for op, home in sites.allowed.items() if len(home) == 1}
+    received = received_sizes(graph, fixed)
+    device = max(received, key=lambda d: received[d], default=None)
+    if device is None or received[device] <= most:
+        return None
+    reason = (
+        f"{device} receives {received[device]:,} {graph.size_unit}s a period for ops"
+        f" that may run nowhere else, and may receive {most:,}"
+    )
+    return {"rules": ["coverage", "received"], "reason": reason}
 
 
 def _memory_conflict(graph: Graph, period: int | None) -> dict[str, Any] | None:
@@ -83,7 +107,8 @@ def explain_infeasible(
     dict
         ``rules``: the families whose relaxation alone makes the problem feasible;
         ``relaxations``: for each what would do (least period, least peak memory,
-        delay values); ``undecided``: families that the time did not settle.
+        delay values, what a device then receives); ``undecided``: families that the
+        time did not settle.
     """
     families = list(_relaxed(graph, params))
     rules: list[str] = []
@@ -94,6 +119,7 @@ def explain_infeasible(
             objective=(objective,),
             backend=params.backend,
             max_period=cap,
+            max_received=None if name == "received" else params.max_received,
             time_limit=max(1.0, seconds / len(families)),
             seed=params.seed,
             workers=params.workers,
@@ -131,6 +157,8 @@ def _relaxed(
         yield "period", graph, "period", None
     if has_memory_limit(graph):
         yield "memory", without_memory_limits(graph), "peak_memory", cap
+    if params.max_received is not None:
+        yield "received", graph, "communication", cap
     if any(delay.max is not None for delay in graph.delays.values()):
         yield "delay", graph.with_delay_max(None), "staleness", cap
     if graph.flush:
@@ -162,6 +190,9 @@ def _what_would_do(name: str, graph: Graph, answer: Answer) -> Mapping[str, Any]
             if (top := graph.delays[delay].max) is not None and value > top
         }
         return {"delays": over, "least": proved}
+    if name == "received":
+        homes = {op: placed.device for op, placed in schedule.ops.items()}
+        return {"received": max(received_sizes(graph, homes).values(), default=0)}
     return {"period": values["period"]}
 
 

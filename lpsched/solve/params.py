@@ -39,6 +39,8 @@ class SolveParams:
         That cap outright, in ticks.
     at_most : mapping of str to int
         Caps on communication, staleness or peak_memory.
+    max_received : int or None
+        Most that any device may receive per period, in size units.
     hint : Schedule or None
         A schedule of the same graph to start from.
     fix : Schedule or None
@@ -56,6 +58,7 @@ class SolveParams:
     period_slack: Fraction = Fraction(0)
     max_period: int | None = None
     at_most: Mapping[str, int] = field(default_factory=dict)
+    max_received: int | None = None
     hint: Schedule | None = None
     fix: Schedule | None = None
     time_limit: float = 60.0
@@ -91,6 +94,9 @@ class SolveParams:
         if self.max_period is not None and self.max_period < 1:
             text = f"expected an integer >= 1, got {self.max_period}"
             faults.append(Fault("max_period", text))
+        if self.max_received is not None and self.max_received < 0:
+            text = f"expected an integer >= 0, got {self.max_received}"
+            faults.append(Fault("max_received", text))
         faults += [
             Fault("at_most", f"{name} cannot be capped; known: {', '.join(CAPPED)}")
             for name in self.at_most

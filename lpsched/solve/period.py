@@ -31,7 +31,8 @@ def settle_period(search: Search, *, seconds: float) -> bool:
     caps = search.settled_before("period")
     alone = not caps and search.params.backend in ("auto", "partition")
     if alone and has_free_delays(search.graph, but_for_memory=True):
-        limited = has_memory_limit(search.graph)
+        capped = search.params.max_received is not None
+        limited = has_memory_limit(search.graph) or capped
         share = seconds / 2 if limited else seconds
         _balance(search, share)
         if not limited:
@@ -52,7 +53,8 @@ def settle_period(search: Search, *, seconds: float) -> bool:
 def _balance(search: Search, seconds: float) -> None:
     """Free delays: any placement of load <= T has a schedule, if memory allows it.
 
-    The bound holds with memory limits too; the schedule counts only if it fits.
+    The bound holds with memory limits too, and with a cap on what devices receive; the
+    schedule counts only if it fits.
     """
     search.report("period", "balancing loads")
     search.searched("balance")

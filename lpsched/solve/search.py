@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lpsched._version import __version__
-from lpsched.analysis.metrics import measure
+from lpsched.analysis.metrics import measure, received_sizes
 from lpsched.core.answer import Answer
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.io import graph_digest
@@ -108,6 +108,8 @@ class Search:
             return False
         if any(values[name] > cap for name, cap in self.params.at_most.items()):
             return False
+        if not self._may_receive(schedule):
+            return False
         self._check_bounds(values, by)
         if self.best is not None and self._rank(values) >= self._rank(self.best_values):
             return False
@@ -116,7 +118,17 @@ class Search:
 
     def fits(self, schedule: Schedule) -> bool:
         """Tell whether a schedule of a relaxed problem is one of this problem."""
-        return not verify(self.graph, self.bare(schedule))
+        return self._may_receive(schedule) and not verify(
+            self.graph, self.bare(schedule)
+        )
+
+    def _may_receive(self, schedule: Schedule) -> bool:
+        """Tell whether no device receives more than asked."""
+        cap = self.params.max_received
+        if cap is None:
+            return True
+        homes = {op: placed.device for op, placed in schedule.ops.items()}
+        return max(received_sizes(self.graph, homes).values(), default=0) <= cap
 
     def bare(self, schedule: Schedule) -> Schedule:
         """Return placements, starts and delays alone, as a schedule of this graph."""

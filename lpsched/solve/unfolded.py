@@ -102,6 +102,7 @@ def _hinted(
         params,
         objective=("period",),
         max_period=None,
+        max_received=None,
         time_limit=PLAIN_SHARE * params.time_limit,
     )
     answer = solve(fixed, plain, interrupt=interrupt)

@@ -338,3 +338,21 @@ def test_a_page_without_any_schedule_says_so(tmp_path: Path) -> None:
     argv = ["report", str(path), "--time-limit", "4", "-o", str(page)]
     assert main(argv) == 3
     assert "infeasible" in page.read_text()
+
+
+def test_solve_limits_what_a_device_receives(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What nothing keeps is exit 3, and named; 0 leaves all on one device."""
+    base = ("solve", str(SMALL), "--objective", "period", "--json", "--max-received")
+    free = _json(capsys, 0, *base[:-1])
+    alone = _json(capsys, 0, *base, "0")
+    assert isinstance(free, dict)
+    assert isinstance(alone, dict)
+    assert alone["objective"]["communication"] == 0
+    assert alone["objective"]["period"] > free["objective"]["period"]
+    cap = str(free["objective"]["period"])
+    assert main([*base, "0", "--max-period", cap]) == 3
+    assert "received" in capsys.readouterr().err
+    assert main([*base, "-1"]) == 2
+    assert "max_received" in capsys.readouterr().err

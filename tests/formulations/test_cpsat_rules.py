@@ -38,13 +38,18 @@ def solve(
     options: Options = BARE,
     minimise: str | None = None,
     at_most: Mapping[str, int] | None = None,
+    max_received: int | None = None,
 ) -> int | None:
     """Apply rules and pins; return the objective (0 without one), None if infeasible.
 
     A pin names a variable with op ids: ``start[A]``, ``on[A,1]``, ``delay[k]``.
     """
     request = Request(
-        graph=graph, period=period, minimise=minimise, at_most=at_most or {}
+        graph=graph,
+        period=period,
+        minimise=minimise,
+        at_most=at_most or {},
+        max_received=max_received,
     )
     scope = scope_of(request, options)
     assert not isinstance(scope, Refutation)
@@ -244,6 +249,30 @@ def test_what_is_sent_counts_once_a_device() -> None:
     assert total(A=0, B=1, C=1) == 5
     assert total(A=0, B=1, C=2) == 10
     assert total(A=0, B=0, C=2) == 5
+
+
+def test_a_device_receives_at_most_so_much_and_each_tensor_once() -> None:
+    """B and C on d1 take 5 of A once, B takes 3 of D, too: 8. With D at home, 5."""
+    graph = make_graph(
+        {"A": 1, "B": 1, "C": 1, "D": 1},
+        [make_tensor("x", 5, "A", "B", "C"), make_tensor("y", 3, "D", "B")],
+        devices=2,
+    )
+
+    def fits(most: int, *applied: Rule, **homes: int) -> bool:
+        pins = {f"on[{op},{p}]": 1 for op, p in homes.items()}
+        found = solve(
+            graph, 9, rules.add_coverage, *applied, pins=pins, max_received=most
+        )
+        return found is not None
+
+    away = {"A": 0, "B": 1, "C": 1, "D": 0}
+    assert fits(7, **away)
+    assert not fits(7, rules.add_received, **away)
+    assert fits(8, rules.add_received, **away)
+    assert fits(5, rules.add_received, **away | {"D": 1})
+    assert not fits(4, rules.add_received, **away | {"D": 1})
+    assert fits(0, rules.add_received)
 
 
 def test_a_cap_bounds_a_figure() -> None:

@@ -36,6 +36,7 @@ def solve(
     pins: Mapping[str, int] | None = None,
     minimise: str | None = None,
     at_most: Mapping[str, int] | None = None,
+    max_received: int | None = None,
     bare: bool = True,
 ) -> int | None:
     """Apply rules and pins; return the objective (0 without one), None if infeasible.
@@ -44,7 +45,11 @@ def solve(
     are wide and nothing is deduced.
     """
     request = Request(
-        graph=graph, period=period, minimise=minimise, at_most=at_most or {}
+        graph=graph,
+        period=period,
+        minimise=minimise,
+        at_most=at_most or {},
+        max_received=max_received,
     )
     scope = scope_of(request, deduce=not bare, narrow=not bare)
     problem = pulp.LpProblem("rule", pulp.LpMinimize)
@@ -304,6 +309,19 @@ def test_what_is_sent_counts_once_a_device() -> None:
         )
 
     assert [sent(0, 0, 0), sent(0, 1, 1), sent(0, 1, 2), sent(0, 0, 2)] == [0, 1, 2, 1]
+
+
+@pytest.mark.parametrize(("d", "most"), [("on_D_d0", 8), ("on_D_d1", 5)])
+def test_what_comes_to_a_device_is_limited(d: str, most: int) -> None:
+    """5 of A come to d1 once, for B and C, and 3 of D if it is on d0."""
+    tensors = [make_tensor("x", 5, "A", "B", "C"), make_tensor("y", 3, "D", "B")]
+    graph = make_graph({"A": 1, "B": 1, "C": 1, "D": 1}, tensors, devices=2)
+    pins = dict.fromkeys(("on_A_d0", "on_B_d1", "on_C_d1", d), 1)
+    both = (rules.add_coverage, rules.add_received)
+    assert solve(graph, 9, *both, pins=pins, max_received=most) == 0
+    assert solve(graph, 9, *both, pins=pins, max_received=most - 1) is None
+    assert solve(graph, 9, both[0], pins=pins, max_received=most - 1) == 0
+    assert solve(graph, 9, *both, max_received=0) == 0
 
 
 def test_a_cap_on_communication_refuses_what_exceeds_it() -> None:

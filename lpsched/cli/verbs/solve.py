@@ -20,6 +20,7 @@ from lpsched.cli.options import (
     LimitOption,
     Manner,
     MaxPeriodOption,
+    MaxReceivedOption,
     ParetoOption,
     SeedOption,
     SlackOption,
@@ -81,6 +82,7 @@ def command(
     ] = None,
     period_slack: SlackOption = "0",
     max_period: MaxPeriodOption = None,
+    max_received: MaxReceivedOption = None,
     backend: Annotated[
         str, typer.Option("--backend", help="auto, cpsat, ilp or partition.")
     ] = "auto",
@@ -129,6 +131,7 @@ def command(
     )
     solver_only = {
         "--max-period": max_period,
+        "--max-received": max_received,
         "--hint": hint,
         "--fix": fix,
         "--period-slack": None if period_slack == "0" else period_slack,
@@ -147,6 +150,7 @@ def command(
         backend=backend,
         period_slack=slack or problem.period_slack or Fraction(0),
         max_period=max_period if max_period is not None else problem.max_period,
+        max_received=max_received,
         hint=None if hint is None else load_schedule_file(hint),
         fix=None if fix is None else load_schedule_file(fix),
         time_limit=time_limit,

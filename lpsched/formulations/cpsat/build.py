@@ -71,6 +71,7 @@ def build(
         rules.add_precedence,
         rules.add_exclusive,
         rules.add_flush,
+        rules.add_received,
     ):
         if over():
             raise OutOfTimeError("the model is not built")

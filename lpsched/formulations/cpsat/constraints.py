@@ -8,7 +8,8 @@ import numpy as np
 
 from lpsched.analysis.at_period import Arc, Bools
 from lpsched.analysis.windows import shared
-from lpsched.formulations.cpsat.variables import Literal, Variables
+from lpsched.formulations.cpsat.objective import add_receives
+from lpsched.formulations.cpsat.variables import Expression, Literal, Variables
 
 __all__ = [
     "add_coverage",
@@ -17,6 +18,7 @@ __all__ = [
     "add_load",
     "add_period",
     "add_precedence",
+    "add_received",
 ]
 
 
@@ -170,6 +172,25 @@ def add_load(x: Variables, *, least: bool) -> None:
         x.cp.add(sum(int(at.durations[v, p]) * x.on[v, p] for v in mine) <= T)
         if least and rest > 0:
             x.cp.add(sum(int(shortest[v]) * x.on[v, p] for v in mine) >= rest)
+
+
+def add_received(x: Variables) -> None:
+    r"""No device receives more than asked for per period.
+
+    .. math:: \sum_i size_i\,y_{ip} \le N \qquad \forall p
+
+    with :math:`y_{ip}` of `add_receives`.
+    """
+    most, unit = x.scope.request.max_received, x.scope.unit_of("communication")
+    if most is None:
+        return
+    received: dict[int, list[Expression]] = {}
+    for i, tensor in enumerate(x.scope.at.graph.tensors):
+        if tensor.size > 0:
+            for p, sent in add_receives(x, i).items():
+                received.setdefault(p, []).append(tensor.size // unit * sent)
+    for sizes in received.values():
+        x.cp.add(sum(sizes) <= most // unit)
 
 
 def add_flush(x: Variables) -> None:

@@ -65,6 +65,7 @@ def build(request: Request, options: Mapping[str, bool] | None = None) -> Model:
     rules.add_exclusive(x)
     rules.add_precedence(x)
     rules.add_flush(x)
+    rules.add_received(x)
     figures = {}
     if scope.wants("communication"):
         figures["communication"] = objective.add_communication(x)

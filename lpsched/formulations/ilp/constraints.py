@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pulp
 
+from lpsched.formulations.ilp.objective import common_size
 from lpsched.formulations.ilp.variables import Variables
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "add_flush",
     "add_load",
     "add_precedence",
+    "add_received",
     "add_refutation",
     "add_sharing",
 ]
@@ -204,3 +206,34 @@ def add_flush(x: Variables) -> None:
         x.require(
             start + x.duration(v) <= first + scope.at.period, "last", scope.op_id(v)
         )
+
+
+def add_received(x: Variables) -> None:
+    r"""What comes to a device from elsewhere, each tensor once, is limited.
+
+    .. math:: \sum_\tau size_\tau\, takes_{\tau p} \le N, \qquad
+        takes_{\tau p} \ge on_{vp} - on_{up} \qquad \forall p
+
+    for producer u and each other consumer v of tensor τ.
+    """
+    scope, most = x.scope, x.scope.request.max_received
+    if most is None:
+        return
+    unit = common_size(scope.at.graph)
+    taken: dict[int, list[pulp.LpAffineExpression]] = {}
+    for tensor in scope.at.graph.tensors:
+        u = scope.at.op_numbers[tensor.producer]
+        users = {scope.at.op_numbers[use.op] for use in tensor.consumers} - {u}
+        if not tensor.size or scope.at.allowed[u, -1]:
+            continue
+        for p, device in enumerate(scope.at.graph.device_ids):
+            near = [v for v in sorted(users) if (v, p) in x.on]
+            if not near:
+                continue
+            takes = x.real(0, 1, "takes", tensor.id, device)
+            for v in near:
+                away = x.on[v, p] - pulp.lpSum([x.on.get((u, p), 0)])
+                x.require(takes >= away, "taken", tensor.id, device, scope.op_id(v))
+            taken.setdefault(p, []).append(tensor.size // unit * takes)
+    for p, sizes in taken.items():
+        x.require(pulp.lpSum(sizes) <= most // unit, "received", scope.at.device_id(p))

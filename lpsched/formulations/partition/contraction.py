@@ -64,12 +64,14 @@ def contract(problem: Problem) -> Contraction:
     d, or both on e, cost no more on average; so in some best placement they share a
     device.
 
-    Where every partition matters nothing is merged: what takes no time may take memory.
+    Where every partition matters nothing is merged, nor where devices have limits of
+    their own: what takes no time may take memory, and who receives what then counts.
     """
     members = [frozenset({i}) for i in range(problem.num_items)]
     leaders = list(range(problem.num_items))
     while True:
-        merged = None if problem.is_rigid else _merged(problem)
+        is_fixed = problem.is_rigid or problem.is_capped
+        merged = None if is_fixed else _merged(problem)
         if merged is None:
             return Contraction(
                 problem=problem, members=tuple(members), leaders=tuple(leaders)

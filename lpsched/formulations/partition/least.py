@@ -59,6 +59,7 @@ def least_communication(  # noqa: PLR0913 - what a search starts from
     upper: Mapping[OpId, DeviceId] | None = None,
     starts: Sequence[Mapping[OpId, DeviceId]] = (),
     forbidden: Sequence[Mapping[OpId, DeviceId]] = (),
+    max_received: int | None = None,
     progress: Progress | None = None,
     interrupt: threading.Event | None = None,
 ) -> PartitionOutcome:
@@ -84,6 +85,8 @@ def least_communication(  # noqa: PLR0913 - what a search starts from
         More of them; one that overloads devices is repaired, if that succeeds.
     forbidden : sequence of mapping
         Placements that do not count; nor do those that differ by equal devices only.
+    max_received : int, optional
+        Most that a device may receive per period, in the graph's size unit.
     progress : callable, optional
         Called with the value of the best placement and the bound as they improve.
 
@@ -97,7 +100,8 @@ def least_communication(  # noqa: PLR0913 - what a search starts from
     if not reading.items or not reading.devices:
         return _trivial(reading, deadline)
     sets = [placed for p in forbidden if (placed := reading.sets(p)) is not None]
-    contraction = contract(replace(reading.problem, forbidden=tuple(sets)))
+    capped = replace(reading.problem, forbidden=tuple(sets), most_received=max_received)
+    contraction = contract(capped)
     unit = contraction.problem.unit
     problem = contraction.problem.in_units()
     if not Grid.of(problem).fits(problem):

@@ -31,7 +31,7 @@ MOST_STATES = 4096
 _SHORTER = 6
 #: Units of memory in the largest limit: the finest and the coarsest that are tried.
 _FINEST, _COARSEST = 512, 4
-#: Sets among which one is sought that keeps a limit of memory.
+#: Sets among which one is sought that keeps limits other than the load's.
 _MOST_TRIED = 200
 #: How many times as long a table of pairs of loads takes as one of loads.
 _SLOWER = 4
@@ -44,7 +44,7 @@ class Pricing:
     Where the loads are too fine for the tables, weights and limit are both divided
     and rounded down: every true set stays, so bounds hold; sets that overload a
     device in truth are left out of `columns_within`. So it is with memory, of which
-    `Problem.weights` count.
+    `Problem.weights` count; what a device receives is not looked at before.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Pricing:
     @property
     def is_exact(self) -> bool:
         """Whether least reduced costs are those of true sets."""
-        is_coarse = self.coarseness > 1 or self.problem.is_limited
+        is_coarse = self.coarseness > 1 or self.problem.is_capped
         return not is_coarse and not self.automaton.is_relaxed
 
     def with_cuts(
@@ -175,7 +175,7 @@ class Pricing:
             for begin in range(len(order)):
                 self.deadline.check()
                 end = _end_of_run(group, order, begin, problem.period)
-                while problem.is_limited and not problem.fits(
+                while problem.is_capped and not problem.fits(
                     frozenset(order[begin:end]), g
                 ):
                     end -= 1
@@ -193,8 +193,8 @@ class Pricing:
     ) -> ItemSet | None:
         """Return the set of least reduced cost, made of some items only.
 
-        Its weight must leave no more than `after` devices can hold. Where memory is
-        limited it is the best of some that keeps the limit.
+        Its weight must leave no more than `after` devices can hold. Where more limits
+        the device it is the best of some that keeps these limits.
         """
         levels = self._levels(
             self.problem.groups[group], None, items=items, after=after
@@ -202,7 +202,7 @@ class Pricing:
         if levels is None:
             return None
         table = self._table(levels, duals)
-        if not self.problem.is_limited:
+        if not self.problem.is_capped:
             found = table.best(1).sets.unpacked()
             return found[0] if found else None
         priced = table.best(_MOST_TRIED)
@@ -220,8 +220,8 @@ class Pricing:
         return Columns(sets, np.full(len(sets), g, dtype=np.int64), costs)
 
     def _true(self, g: int, sets: Sets) -> Columns:
-        """Leave out sets that overload a device in truth."""
-        if self.coarseness > 1 or self.problem.is_limited:
+        """Leave out sets that a device does not hold in truth."""
+        if self.coarseness > 1 or self.problem.is_capped:
             sets = sets.take(fitting(self.problem, sets, g))
         costs = costs_of(self.problem, sets)
         return Columns(sets, np.full(len(sets), g, dtype=np.int64), costs)

@@ -91,6 +91,8 @@ class Problem:
         n; items are numbered from 0.
     stocks : tuple of tuple of Share
         Sums of shares none of which what a device holds is below.
+    most_received : int or None
+        The greatest cost of a set.
     forbidden : tuple of Placed
         Partitions that do not count, however their devices are named in each group.
     """
@@ -100,6 +102,7 @@ class Problem:
     groups: tuple[DeviceGroup, ...]
     messages: tuple[Message, ...]
     stocks: tuple[tuple[Share, ...], ...] = ()
+    most_received: int | None = None
     forbidden: tuple[Placed, ...] = ()
 
     @property
@@ -150,6 +153,11 @@ class Problem:
         """The largest memory of a device whose memory is limited; 0 without one."""
         limits = [group.memory for group in self.groups if group.memory is not None]
         return max(limits, default=0)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether more than its load decides what a device can hold."""
+        return self.is_limited or self.most_received is not None
 
     @property
     def is_rigid(self) -> bool:
@@ -253,6 +261,8 @@ class Problem:
         load, memory = self.load(items, group), self.groups[group].memory
         if load is None or load > self.period:
             return False
+        if self.most_received is not None and self.cost(items) > self.most_received:
+            return False
         return memory is None or self.held(items) <= memory
 
     def holds(self, placed: Placed) -> bool:
@@ -286,23 +296,28 @@ class Problem:
         """Return the problem with items banned from devices that cannot hold them."""
         if not self.is_limited:
             return self
+        alone = [self.held(frozenset({item})) for item in range(self.num_items)]
         groups = tuple(
             replace(
                 group,
                 loads=tuple(
-                    t if self.fits(frozenset({item}), g) else None
-                    for item, t in enumerate(group.loads)
+                    None if group.memory is not None and m > group.memory else t
+                    for m, t in zip(alone, group.loads, strict=True)
                 ),
             )
-            for g, group in enumerate(self.groups)
+            for group in self.groups
         )
         return replace(self, groups=groups)
 
     def in_units(self) -> Problem:
         """Return the problem with all sizes divided by their `unit`."""
-        unit = self.unit
+        unit, most = self.unit, self.most_received
         messages = (replace(m, size=m.size // unit) for m in self.messages)
-        return replace(self, messages=tuple(messages))
+        return replace(
+            self,
+            messages=tuple(messages),
+            most_received=None if most is None else most // unit,
+        )
 
     def part(self, items: Sequence[int], counts: Sequence[int]) -> Problem:
         """Return the problem of some items on some devices, the rest staying put.
@@ -343,6 +358,7 @@ class Problem:
             groups=tuple(groups),
             messages=merged_messages(messages),
             stocks=tuple(stocks),
+            most_received=self.most_received,
         )
 
 

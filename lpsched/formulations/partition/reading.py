@@ -10,6 +10,7 @@ from lpsched.analysis.memory_shares import (
     average_shares,
     peak_shares,
 )
+from lpsched.analysis.metrics import received_sizes
 from lpsched.analysis.sites import Sites
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.errors import SolverError
@@ -96,13 +97,7 @@ class Reading:
 
 def communication_of(graph: Graph, placement: Mapping[OpId, DeviceId]) -> int:
     """Sizes of all tensors, once for each device that must receive them."""
-    total = 0
-    for tensor in graph.tensors:
-        home = placement.get(tensor.producer)
-        users = {placement.get(consumer.op) for consumer in tensor.consumers}
-        if home is not None:
-            total += tensor.size * len(users - {home, None})
-    return total
+    return sum(received_sizes(graph, placement).values())
 
 
 def read_graph(graph: Graph, period: int) -> Reading:

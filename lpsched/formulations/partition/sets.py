@@ -141,4 +141,6 @@ def fitting(problem: Problem, sets: Sets, group: int) -> Bools:
             for share in stock:
                 needed += share.size * held[sorted(share.items)].any(axis=0)
             fits &= needed <= memory
+    if problem.most_received is not None:
+        fits &= costs_of(problem, sets) <= problem.most_received
     return fits

@@ -73,6 +73,7 @@ def solve_at_period(
         goal=goal,
         upper=placement_of(request.hint),
         starts=request.starts,
+        max_received=request.max_received,
         progress=progress,
         interrupt=interrupt,
     )

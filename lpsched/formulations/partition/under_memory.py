@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lpsched.analysis.metrics import measure
-from lpsched.analysis.stretching import stretched
 from lpsched.analysis.timing import complete
 from lpsched.core.graph import Delay, DeviceId, Graph, OpId
 from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.formulations.api import Backend, Limits, Outcome, Progress, Request
 from lpsched.formulations.deadline import Deadline
+from lpsched.formulations.known import known_schedule
 from lpsched.formulations.partition.least import PartitionOutcome, least_communication
 from lpsched.verify import verify
 
@@ -66,7 +66,7 @@ class UnderMemory:
 
     def run(self) -> Outcome:
         """Take placement after placement, until one has times or none is left."""
-        self.known = self._hint()
+        self.known = known_schedule(self.request)
         bound = self.request.lower
         while not self._is_enough(bound):
             found = self._placement(self.request.graph, bound, _SHARE)
@@ -107,19 +107,6 @@ class UnderMemory:
         most = self._most()
         return found.value is not None and most is not None and found.value > most
 
-    def _hint(self) -> Schedule | None:
-        """Return the hint, if it is a schedule of this problem, at this period."""
-        request, hint = self.request, self.request.hint
-        if hint is None or hint.period > request.period:
-            return None
-        known = replace(stretched(request.graph, hint, request.period), result=None)
-        kept = all(known.ops[op].device == d for op, d in request.placement.items())
-        cap = request.at_most.get("communication")
-        if not kept or verify(request.graph, known):
-            return None
-        value = measure(request.graph, known).communication
-        return None if cap is not None and value > cap else known
-
     # -- the search ------------------------------------------------------------
     def _placement(self, graph: Graph, lower: int, share: float) -> PartitionOutcome:
         """Ask for the placement of least communication that is not refused yet."""
@@ -139,6 +126,7 @@ class UnderMemory:
             upper=placement_of(self.known),
             starts=request.starts,
             forbidden=self.refused,
+            max_received=request.max_received,
             progress=self._report,
             interrupt=self.interrupt,
         )

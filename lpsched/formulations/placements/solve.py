@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lpsched.analysis.at_period import Ints
-from lpsched.analysis.metrics import measure
-from lpsched.analysis.stretching import stretched
+from lpsched.analysis.metrics import measure, received_sizes
 from lpsched.analysis.windows import Refutation
 from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import OutOfTimeError, UnsupportedError
 from lpsched.formulations.api import Backend, Limits, Outcome, Progress, Request
 from lpsched.formulations.deadline import Deadline
+from lpsched.formulations.known import known_schedule
 from lpsched.formulations.placements.listing import Listing, listing_of
 from lpsched.formulations.placements.problem import Problem, problem_of
-from lpsched.verify import verify
 
 __all__ = ["solve_by_placements"]
 
@@ -98,7 +97,7 @@ class _Search:
     def least_communication(self, listing: Listing) -> Outcome:
         """Time placements by rising communication; the first that can be is best."""
         gcd, request = self.problem.gcd, self.problem.request
-        known = self._known()
+        known = known_schedule(self.problem.request)
         most = self._most(known)
         refuted = -(-request.lower // gcd) - 1
         limit = 0
@@ -126,7 +125,7 @@ class _Search:
     def best_within_cap(self, listing: Listing) -> Outcome:
         """Time every placement within the cap on communication as well as can be."""
         request, name = self.problem.request, self.problem.request.minimise
-        best = self._known()
+        best = known_schedule(self.problem.request)
         if best is not None and name is None:
             return self.ended(Status.OPTIMAL, best)
         listed = listing.up_to(self._most(None))
@@ -171,6 +170,10 @@ class _Search:
             What is minimised must come out less than this.
         """
         request = self.problem.request
+        placement = self.problem.placement(homes)
+        received = max(received_sizes(request.graph, placement).values(), default=0)
+        if request.max_received is not None and received > request.max_received:
+            return Outcome(status=Status.INFEASIBLE, stop=Stop.PROVED)
         name = request.minimise if request.minimise != "communication" else None
         caps = {k: v for k, v in request.at_most.items() if k != "communication"}
         if name is not None and below is not None:
@@ -180,28 +183,12 @@ class _Search:
             minimise=name,
             at_most=caps,
             lower=0 if name is None else request.lower,
-            placement=self.problem.placement(homes),
+            placement=placement,
             hint=None,
         )
         self.stats["placements"] += 1
         limits = replace(self.limits, seconds=self.deadline.left)
         return self.timed_by(asked, limits, interrupt=self.interrupt)
-
-    def _known(self) -> Schedule | None:
-        """Return the hint at this period, if it is a schedule and within all caps."""
-        request = self.problem.request
-        hint, graph = request.hint, request.graph
-        if hint is None or hint.period > request.period:
-            return None
-        known = replace(stretched(graph, hint, request.period), result=None)
-        if verify(graph, known) or any(
-            known.ops[op].device != device for op, device in request.placement.items()
-        ):
-            return None
-        figures = measure(graph, known).figures()
-        if any(int(figures[name]) > cap for name, cap in request.at_most.items()):
-            return None
-        return known
 
     def _figure(self, schedule: Schedule) -> int:
         """Measure what is minimised."""
