@@ -104,13 +104,15 @@ def read(automaton: Automaton, items: ItemSet) -> int | None:
 
 
 def pricing_of(problem: Problem, *, cuts: tuple[Cut, ...] = ()) -> Pricing:
-    automaton = build_automaton(problem, range(problem.num_items), cuts=cuts)
+    automaton = build_automaton(problem, range(problem.num_items))
     assert automaton is not None
     grid = Grid(unit=1, highest=10**6)
     pricing = Pricing.of(problem, automaton, grid, most_cells=10**6)
-    widened = pricing.with_cuts(cuts, most_in_all=None)
-    assert widened is not None
-    return widened
+    for cut in cuts:
+        wider = pricing.with_cut(cut, most_in_all=None)
+        assert wider is not None
+        pricing = wider
+    return pricing
 
 
 def reduced_cost(
@@ -297,11 +299,9 @@ def test_a_counter_adds_up_to_the_coefficient_in_any_order() -> None:
         for items in every_set(6):
             state, total = counter.start, 0
             for place, item in enumerate(order):
-                if item in items:
-                    gain, state = counter.into(place, state)
-                    total += gain
-                else:
-                    state = counter.out(place, state)
+                out, gain, into = counter.moves[place][state]
+                state, gain = (into, gain) if item in items else (out, 0)
+                total += gain
             held = tuple(len(items & set(members)) for members in cut.classes)
             assert total == cut.coefficients[held]
 

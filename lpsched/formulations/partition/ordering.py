@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from lpsched.formulations.deadline import UNLIMITED, Deadline
 from lpsched.formulations.partition.automaton import Automaton, build_automaton
@@ -21,9 +22,9 @@ def narrow_automaton(
 ) -> Automaton:
     """Build the automaton of fewest states among those of some orders.
 
-    The order of the graph comes first, which is by layers where it was built from
-    layers, each class at its first item; then orders that keep the number of open
-    messages and classes low, from several items.
+    One is the order of the graph, which is by layers where it was built from layers,
+    each class at its first item; the others keep the number of open messages and
+    classes low, from several items. Those come first that promise few states.
 
     Parameters
     ----------
@@ -36,7 +37,8 @@ def narrow_automaton(
         It is not built in time.
     """
     best: Automaton | None = None
-    for order in _orders(problem, deadline):
+    orders = list(_orders(problem, deadline))
+    for order in sorted(orders, key=lambda order: _openness(problem, order)):
         most_in_all = None
         if best is not None and not best.is_relaxed:
             if is_urgent:
@@ -73,6 +75,25 @@ def _orders(problem: Problem, deadline: Deadline) -> Iterator[Sequence[int]]:
         yield _greedy(problem, start, deadline)
 
 
+def _openness(problem: Problem, order: Sequence[int]) -> int:
+    r"""Sum over positions of :math:`2^k`, with k things open that begin and end there.
+
+    Each message, and each class of several items, has two states as long as it is open.
+    """
+    place = {item: i for i, item in enumerate(order)}
+    change = [0] * (len(order) + 1)
+    for items in _together(problem):
+        change[min(place[item] for item in items)] += 1
+        change[max(place[item] for item in items)] -= 1
+    return sum(1 << k for k in accumulate(change))
+
+
+def _together(problem: Problem) -> list[frozenset[int]]:
+    """Items that each message or class has to do with."""
+    ends = [_ends(m) for m in problem.messages]
+    return ends + [frozenset(some) for some in problem.classes if len(some) > 1]
+
+
 def _ends(message: Message) -> frozenset[int]:
     source = message.source
     return message.targets if source is None else message.targets | {source}
@@ -80,8 +101,7 @@ def _ends(message: Message) -> frozenset[int]:
 
 def _greedy(problem: Problem, start: int, deadline: Deadline) -> list[int]:
     """Take next the item that leaves the fewest messages open; ties in order."""
-    ends = [_ends(m) for m in problem.messages]
-    ends += [frozenset(members) for members in problem.classes if len(members) > 1]
+    ends = _together(problem)
     touching: list[list[int]] = [[] for _ in range(problem.num_items)]
     for k, items in enumerate(ends):
         for item in items:

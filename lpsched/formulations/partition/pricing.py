@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from lpsched.formulations.deadline import UNLIMITED, Deadline
-from lpsched.formulations.partition.automaton import Automaton, build_automaton
+from lpsched.formulations.partition.automaton import Automaton
 from lpsched.formulations.partition.columns import (
     Columns,
     Duals,
@@ -113,21 +113,14 @@ class Pricing:
         is_coarse = self.coarseness > 1 or self.problem.is_capped
         return not is_coarse and not self.automaton.is_relaxed
 
-    def with_cuts(
-        self, cuts: Sequence[Cut], *, most_in_all: int | None
-    ) -> Pricing | None:
-        """Return the oracle that minds cuts too; None if it grows too wide."""
-        automaton = build_automaton(
-            self.problem,
-            self.automaton.order,
-            cuts=cuts,
-            most_states=MOST_STATES,
-            most_in_all=most_in_all,
-            deadline=self.deadline,
+    def with_cut(self, cut: Cut, *, most_in_all: int | None) -> Pricing | None:
+        """Return the oracle that minds one cut more; None if it grows too wide."""
+        automaton = self.automaton.with_cut(
+            cut, len(self.cuts), most_states=MOST_STATES, most_in_all=most_in_all
         )
-        if automaton is None or automaton.is_relaxed > self.automaton.is_relaxed:
+        if automaton is None:
             return None
-        return replace(self, automaton=automaton, cuts=tuple(cuts))
+        return replace(self, automaton=automaton, cuts=(*self.cuts, cut))
 
     def offer(self, duals: Duals, count: int) -> Offer:
         """Return the exact bound and the `count` best sets of each group."""

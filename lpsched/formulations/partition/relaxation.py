@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +24,7 @@ _MOST_CELLS = 6_000_000
 #: How many times as many states cuts may add to the automaton.
 _WIDER = 24
 _MOST_CUTS = 40
+_FRESH_CUTS = 4
 _LEAST_VIOLATION = 0.02
 
 
@@ -78,7 +80,9 @@ class Relaxation:
             return None
         return placed_items(self._problem, self._master.columns.take(used))
 
-    def solve(self, *, enough: int, known: Columns | None = None) -> int:
+    def solve(
+        self, *, enough: int, known: Columns | None = None, rough: float = 0.0
+    ) -> int:
         """Generate columns; return the bound in units of cost, rounded up.
 
         Parameters
@@ -87,6 +91,8 @@ class Relaxation:
             A bound that need not be exceeded.
         known : Columns, optional
             Columns of a partition, which give the master a solution.
+        rough : float
+            How far the bound may stay below the relaxation's optimum, in units of cost.
         """
         if known is not None:
             self._master.add(known)
@@ -99,6 +105,8 @@ class Relaxation:
         )
         # Long problems get more columns a round, and keep more.
         tuning = Tuning(count=max(30, n // 2), keep=max(1500, 40 * n))
+        if rough > tuning.tolerance:
+            tuning = replace(tuning, tolerance=rough)
         generation.run(self.pricing, self._deadline, tuning=tuning, enough=enough)
         self.rounds += generation.rounds
         self.duals = generation.centre
@@ -108,18 +116,26 @@ class Relaxation:
     def cut(self) -> bool:
         """Mind what the master's solution violates too; False if that is not possible.
 
-        Cuts whose fee is 0 are dropped for it.
+        Of the cuts found only those of greatest fee are minded, since each makes the
+        dynamic program wider; the fees are those of the master with all of them.
         """
-        fees = dict(zip(self.pricing.cuts, self.duals.fees.tolist(), strict=True))
         fresh = violated_cuts(
             self._problem,
             self._master.columns.sets,
             self._master.levels,
-            known=fees,
+            known=self.pricing.cuts,
             most=_MOST_CUTS,
             least=_LEAST_VIOLATION,
         )
-        return self._mind([*_dearest(fees), *fresh], self.duals, fees)
+        if not fresh:
+            return False
+        self._master.add_cuts(fresh)
+        if not self._master.solve(self._deadline.left):
+            return False
+        fees = dict(zip(self._master.cuts, self._master.fees.tolist(), strict=True))
+        dearest = sorted(fresh, key=lambda cut: (-fees[cut], cut))[:_FRESH_CUTS]
+        minded = [cut for cut in self.pricing.cuts if fees[cut] > 0]
+        return self._mind([*minded, *dearest], self.duals, self._fees)
 
     def mind(self, cuts: Sequence[Cut], duals: Duals) -> bool:
         """Mind cuts for which fees were found elsewhere; False if these are no news.
@@ -130,12 +146,20 @@ class Relaxation:
             Prices, and the fees of these cuts, to go on from.
         """
         fees = dict(zip(cuts, duals.fees.tolist(), strict=True))
-        return self._mind(_dearest(fees), duals, fees)
+        dearest = sorted(
+            (cut for cut in fees if fees[cut]), key=lambda cut: (-fees[cut], cut)
+        )
+        return self._mind(dearest, duals, fees)
+
+    @property
+    def _fees(self) -> dict[Cut, int]:
+        """Fee of each cut that is minded."""
+        return dict(zip(self.pricing.cuts, self.duals.fees.tolist(), strict=True))
 
     def _mind(self, cuts: Sequence[Cut], duals: Duals, fees: Mapping[Cut, int]) -> bool:
         """Mind as many of the first cuts as the automaton holds."""
         wider = self._widest(cuts)
-        if wider is None or set(wider.cuts) <= set(self.pricing.cuts):
+        if set(wider.cuts) <= set(self.pricing.cuts):
             return False
         master = Master(self._problem)
         master.add(self._master.columns)
@@ -145,23 +169,15 @@ class Relaxation:
         self.duals = Duals(prices=duals.prices, fees=np.array(charged, dtype=np.int64))
         return True
 
-    def _widest(self, cuts: Sequence[Cut]) -> Pricing | None:
+    def _widest(self, cuts: Sequence[Cut]) -> Pricing:
         """The oracle with as many of the first cuts as it can mind."""
         most = _WIDER * sum(self.bare.automaton.widths)
-        low, high, best = 0, len(cuts), None
-        while low < high:
-            middle = high if best is None and not low else (low + high + 1) // 2
-            wider = self.bare.with_cuts(cuts[:middle], most_in_all=most)
-            if wider is None:
-                high = middle - 1
-            else:
-                low, best = middle, wider
+        best = self.bare
+        for cut in cuts:
+            if self._deadline.over:
+                break
+            best = best.with_cut(cut, most_in_all=most) or best
         return best
-
-
-def _dearest(fees: Mapping[Cut, int]) -> list[Cut]:
-    """Cuts with a fee, the dearest first."""
-    return sorted((cut for cut in fees if fees[cut]), key=lambda cut: (-fees[cut], cut))
 
 
 def box_width(problem: Problem) -> Floats:

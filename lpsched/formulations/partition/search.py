@@ -33,6 +33,9 @@ _LARGEST_POOL = 2_000_000
 _MOST_STARTS = 3
 #: Share of the gap that the cost of a pool's partitions must reach to be of use.
 _FAR = 50
+#: Share of the gap to which column generation converges while cuts are far from over;
+#: it is lowered each time that such a round raises the bound by no more.
+_ROUGH, _LOWERED, _FINEST = 0.05, 0.25, 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,7 @@ class Search:
         self._near = None if is_part else Neighbourhoods(problem, _improve_part)
         self._near_seconds = 0.0
         self._starts = starts
+        self._roughness = _ROUGH
         if placed is not None:
             self._offer(placed)
 
@@ -182,9 +186,9 @@ class Search:
             seconds = self.deadline.elapsed - 2 * self._near_seconds
             self._search_near(self.deadline.within(seconds))
             if not self._is_over:
-                before = self.lower, count
+                before = self.lower, count, self._roughness
                 count = self._round(relaxation, count)
-                helps = (self.lower, count) != before
+                helps = (self.lower, count, self._roughness) != before
         if not self._is_over:
             self._search_near(self.deadline)
         self.stats["generation_rounds"] = relaxation.rounds
@@ -217,7 +221,12 @@ class Search:
     def _bound(self, relaxation: Relaxation) -> None:
         """Bound the cost by column generation over all sets; dive with its duals."""
         known = None if self.placed is None else self._columns(self.placed)
-        bound = relaxation.solve(enough=self.most + 1, known=known)
+        gap = 0 if self.upper is None else self.upper - self.lower
+        rough = self._roughness * gap
+        bound = relaxation.solve(enough=self.most + 1, known=known, rough=rough)
+        if bound - self.lower < rough:
+            finer = self._roughness * _LOWERED
+            self._roughness = finer if finer > _FINEST else 0.0
         placed = relaxation.placed
         if placed is not None and self._is_true(relaxation, placed):
             self._offer(placed)
@@ -264,8 +273,12 @@ class Search:
         Returns how many sets to enumerate the next time.
         """
         columns, target = self._enumerate(relaxation, count)
-        is_near = (target - self.lower) * _FAR < self.most - self.lower
-        if is_near and relaxation.cut():
+        is_far = (target - self.lower) * _FAR < self.most - self.lower
+        if is_far and relaxation.cut():
+            self._bound(relaxation)
+            return count
+        if self._roughness:
+            self._roughness = 0.0
             self._bound(relaxation)
             return count
         pool = Pool(

@@ -76,11 +76,14 @@ class Counter:
     ----------
     start : int
         State before the first item.
+    moves : list of list of (int, int, int)
+        Per place, of each state: the state after the item there is left out, what is
+        counted when it is taken in, and the state after that.
     """
 
     def __init__(self, cut: Cut, order: Sequence[int]) -> None:
         class_of = {v: c for c, members in enumerate(cut.classes) for v in members}
-        self._moves: list[list[tuple[int, int, int]]] = []
+        self.moves: list[list[tuple[int, int, int]]] = []
         read = [sum(class_of[v] == c for v in order) for c in range(len(cut.classes))]
         number = dict.fromkeys(_up_to(read), 0)
         for item in reversed(order):
@@ -94,18 +97,9 @@ class Counter:
                 move = number[held], gain, number[more]
                 before[held] = moves.setdefault(move, len(moves))
             number = before
-            self._moves.append(list(moves))
-        self._moves.reverse()
+            self.moves.append(list(moves))
+        self.moves.reverse()
         self.start = number[(0,) * len(cut.classes)]
-
-    def out(self, place: int, state: int) -> int:
-        """State after the item at this place of the order is left out."""
-        return self._moves[place][state][0]
-
-    def into(self, place: int, state: int) -> tuple[int, int]:
-        """What is counted when the item is taken in, and the state after it."""
-        _, gain, after = self._moves[place][state]
-        return gain, after
 
 
 def _up_to(most: Sequence[int]) -> Iterator[tuple[int, ...]]:
