@@ -14,7 +14,7 @@ from lpsched.formulations.partition.generation import Generation, Tuning
 from lpsched.formulations.partition.master import Floats, Master
 from lpsched.formulations.partition.ordering import narrow_automaton
 from lpsched.formulations.partition.pricing import MOST_STATES, Pricing
-from lpsched.formulations.partition.problem import Placed, Problem
+from lpsched.formulations.partition.problem import ItemSet, Placed, Problem
 from lpsched.formulations.partition.subset_rows import Cut
 
 __all__ = ["Relaxation", "box_width"]
@@ -33,6 +33,7 @@ class Relaxation:
 
     Attributes
     ----------
+    problem : Problem
     bare : Pricing
         The oracle that minds no cuts.
     pricing : Pricing
@@ -44,7 +45,7 @@ class Relaxation:
     """
 
     def __init__(self, problem: Problem, grid: Grid, deadline: Deadline) -> None:
-        self._problem = problem
+        self.problem = problem
         self._grid = grid
         self._deadline = deadline
         automaton = narrow_automaton(
@@ -76,9 +77,31 @@ class Relaxation:
         if np.abs(self._master.slack).max(initial=0.0) > 1e-6:
             return None
         used = np.repeat(np.arange(len(whole)), whole)
-        if len(used) != self._problem.num_devices:
+        if len(used) != self.problem.num_devices:
             return None
-        return placed_items(self._problem, self._master.columns.take(used))
+        return placed_items(self.problem, self._master.columns.take(used))
+
+    def most_used(self, count: int) -> list[tuple[int, ItemSet]]:
+        """Return the sets that the master's solution uses most, with their groups."""
+        levels = self._master.levels
+        used = np.argsort(-levels, kind="stable")[:count]
+        columns = self.columns.take(used[levels[used] > 1e-6])
+        groups = columns.groups.tolist()
+        return list(zip(groups, columns.sets.unpacked(), strict=True))
+
+    def part(
+        self, problem: Problem, items: Sequence[int], deadline: Deadline
+    ) -> Relaxation:
+        """Return the relaxation of a part of the problem, to go on from these prices.
+
+        Parameters
+        ----------
+        items : sequence of int
+            What the items of the part are here.
+        """
+        part = Relaxation(problem, self._grid, deadline)
+        part.duals = replace(part.duals, prices=self.duals.prices[list(items)])
+        return part
 
     def solve(
         self, *, enough: int, known: Columns | None = None, rough: float = 0.0
@@ -96,12 +119,12 @@ class Relaxation:
         """
         if known is not None:
             self._master.add(known)
-        n = self._problem.num_items
+        n = self.problem.num_items
         generation = Generation(
             self._master,
             self._grid,
             centre=self.duals,
-            width=box_width(self._problem),
+            width=box_width(self.problem),
         )
         # Long problems get more columns a round, and keep more.
         tuning = Tuning(count=max(30, n // 2), keep=max(1500, 40 * n))
@@ -120,7 +143,7 @@ class Relaxation:
         dynamic program wider; the fees are those of the master with all of them.
         """
         fresh = violated_cuts(
-            self._problem,
+            self.problem,
             self._master.columns.sets,
             self._master.levels,
             known=self.pricing.cuts,
@@ -161,7 +184,7 @@ class Relaxation:
         wider = self._widest(cuts)
         if set(wider.cuts) <= set(self.pricing.cuts):
             return False
-        master = Master(self._problem)
+        master = Master(self.problem)
         master.add(self._master.columns)
         master.add_cuts(wider.cuts)
         self._master, self.pricing = master, wider

@@ -12,7 +12,7 @@ from lpsched.errors import OutOfTimeError, SolverError
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.columns import Columns, Grid
 from lpsched.formulations.partition.covering import cover
-from lpsched.formulations.partition.diving import dive
+from lpsched.formulations.partition.diving import dive, dive_deep
 from lpsched.formulations.partition.neighbourhoods import Neighbourhoods
 from lpsched.formulations.partition.pairs import split_pair
 from lpsched.formulations.partition.pool import Pool
@@ -105,7 +105,7 @@ class Search:
         self.stats: dict[str, int] = {}
         self._report = report
         self._near = None if is_part else Neighbourhoods(problem, _improve_part)
-        self._near_seconds = 0.0
+        self._near_seconds = self._dive_seconds = 0.0
         self._starts = starts
         self._roughness = _ROUGH
         if placed is not None:
@@ -233,6 +233,8 @@ class Search:
         self._raise(bound)
         if not self._is_over:
             self._dive(relaxation)
+        if not self._is_over:
+            self._dive_deep(relaxation)
 
     def _is_true(self, relaxation: Relaxation, placed: Placed) -> bool:
         """Whether sets hold in truth what they hold by coarse loads."""
@@ -252,6 +254,15 @@ class Search:
         placed = dive(relaxation.pricing, relaxation.duals)
         if placed is not None:
             self._offer(placed)
+
+    def _dive_deep(self, relaxation: Relaxation) -> None:
+        """Fix the sets of the relaxation's solution, for half as long as all took."""
+        begin = self.deadline.elapsed
+        deadline = self.deadline.within(begin - 2 * self._dive_seconds)
+        placed = dive_deep(relaxation, self.most, deadline)
+        if placed is not None and self._is_true(relaxation, placed):
+            self._offer(placed)
+        self._dive_seconds += self.deadline.elapsed - begin
 
     def _search_near(
         self, deadline: Deadline, *, largest: int = 4, placed: Placed | None = None
