@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lpsched.errors import OutOfTimeError
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.columns import Duals
 from lpsched.formulations.partition.pairs import split_pair
@@ -19,7 +20,7 @@ __all__ = ["dive", "dive_deep"]
 #: Rewards for a full device that are tried, in average costs of a device.
 _REWARDS = (0, 1, 4, 16, 256)
 #: Sets that are tried for the first device, for the second, and for each one more.
-_BRANCHES = (6, 2, 1)
+_BRANCHES = (4, 2, 1)
 #: Share of the room below the best partition to which bounds converge in a dive.
 _ROUGH = 0.05
 
@@ -108,7 +109,10 @@ def _deepened(
         left = sorted(set(range(problem.num_items)) - items)
         counts = [g.count - (k == group) for k, g in enumerate(problem.groups)]
         room = most - problem.cost(items)
-        rest = _rest(relaxation, left, counts, room, deadline, branches[1:])
+        try:
+            rest = _rest(relaxation, left, counts, room, deadline, branches[1:])
+        except OutOfTimeError:
+            break  # what has been found stands
         if rest is not None:
             kept = [k for k, count in enumerate(counts) if count]
             best = [(kept[k], frozenset(left[v] for v in some)) for k, some in rest]

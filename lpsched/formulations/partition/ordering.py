@@ -14,6 +14,7 @@ __all__ = ["narrow_automaton"]
 
 def narrow_automaton(
     problem: Problem,
+    order: Sequence[int] | None = None,
     *,
     most_states: int,
     with_rest: bool = False,
@@ -28,6 +29,8 @@ def narrow_automaton(
 
     Parameters
     ----------
+    order : sequence of int, optional
+        The only order to look at.
     is_urgent : bool
         The first order will do in which no messages have to be merged.
 
@@ -37,8 +40,8 @@ def narrow_automaton(
         It is not built in time.
     """
     best: Automaton | None = None
-    orders = list(_orders(problem, deadline))
-    for order in sorted(orders, key=lambda order: _openness(problem, order)):
+    orders = list(_orders(problem, deadline)) if order is None else [order]
+    for some in sorted(orders, key=lambda some: _openness(problem, some)):
         most_in_all = None
         if best is not None and not best.is_relaxed:
             if is_urgent:
@@ -46,7 +49,7 @@ def narrow_automaton(
             most_in_all = sum(best.widths)
         found = build_automaton(
             problem,
-            order,
+            some,
             with_rest=with_rest,
             most_states=most_states,
             most_in_all=most_in_all,

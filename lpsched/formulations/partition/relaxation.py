@@ -31,6 +31,11 @@ _LEAST_VIOLATION = 0.02
 class Relaxation:
     """Column generation over all sets, again and again with more cuts.
 
+    Parameters
+    ----------
+    order : sequence of int, optional
+        An order of the items in which few messages are in play at a time, if known.
+
     Attributes
     ----------
     problem : Problem
@@ -44,12 +49,19 @@ class Relaxation:
         That bound, in grid units.
     """
 
-    def __init__(self, problem: Problem, grid: Grid, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        grid: Grid,
+        deadline: Deadline,
+        *,
+        order: Sequence[int] | None = None,
+    ) -> None:
         self.problem = problem
         self._grid = grid
         self._deadline = deadline
         automaton = narrow_automaton(
-            problem, most_states=MOST_STATES, deadline=deadline
+            problem, order, most_states=MOST_STATES, deadline=deadline
         )
         self.bare = Pricing.of(
             problem, automaton, grid, most_cells=_MOST_CELLS, deadline=deadline
@@ -99,7 +111,9 @@ class Relaxation:
         items : sequence of int
             What the items of the part are here.
         """
-        part = Relaxation(problem, self._grid, deadline)
+        number = {item: i for i, item in enumerate(items)}
+        order = [number[v] for v in self.bare.automaton.order if v in number]
+        part = Relaxation(problem, self._grid, deadline, order=order)
         part.duals = replace(part.duals, prices=self.duals.prices[list(items)])
         return part
 

@@ -256,9 +256,13 @@ class Search:
             self._offer(placed)
 
     def _dive_deep(self, relaxation: Relaxation) -> None:
-        """Fix the sets of the relaxation's solution, for half as long as all took."""
+        """Fix the sets of the relaxation's solution.
+
+        The first time for as long as all took before, then for a third of it in all.
+        """
         begin = self.deadline.elapsed
-        deadline = self.deadline.within(begin - 2 * self._dive_seconds)
+        share = begin / 3 - self._dive_seconds if self._dive_seconds else begin
+        deadline = self.deadline.within(share)
         placed = dive_deep(relaxation, self.most, deadline)
         if placed is not None and self._is_true(relaxation, placed):
             self._offer(placed)
