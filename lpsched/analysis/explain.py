@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from lpsched.analysis.cycles import max_cycle_ratio
 from lpsched.analysis.dataflow import Arc
+from lpsched.analysis.metrics import bubble_ratio
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.schedule import Schedule
 
@@ -127,6 +128,7 @@ class Explanation:
     binding: Binding
     slack: Mapping[OpId, Slack]
     gaps: tuple[Gap, ...]
+    bubble_ratio: Fraction
 
     def idle(self) -> dict[DeviceId, dict[str, int]]:
         """Idle ticks per period of each device, by cause."""
@@ -142,6 +144,7 @@ class Explanation:
         return {
             "period": self.period,
             "makespan": self.makespan,
+            "bubble_ratio": str(self.bubble_ratio),
             "binding": {
                 "kind": self.binding.kind,
                 "least_period": str(self.binding.least_period),
@@ -193,6 +196,7 @@ def explain(graph: Graph, schedule: Schedule) -> Explanation:
         binding=_binding(graph, schedule, [*order, *data], makespan),
         slack=_slack(graph, schedule, [*order, *data]),
         gaps=tuple(_gaps(graph, schedule, order, data)),
+        bubble_ratio=bubble_ratio(graph, schedule),
     )
 
 

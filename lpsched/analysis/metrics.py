@@ -17,6 +17,7 @@ from lpsched.core.schedule import Schedule
 
 __all__ = [
     "Copy",
+    "bubble_ratio",
     "bubble_to_work",
     "copies",
     "device_loads",
@@ -59,7 +60,6 @@ def measure(graph: Graph, schedule: Schedule) -> Measures:
         for op in graph.ops
     ]
     lives = copies(graph, schedule)
-    idle = sum(period - load for load in loads.values())
     return Measures(
         period=period,
         iteration_period=Fraction(period) / graph.unfolding,
@@ -78,7 +78,7 @@ def measure(graph: Graph, schedule: Schedule) -> Measures:
             ),
             default=0,
         ),
-        bubble_ratio=Fraction(idle, period * len(loads)) if loads else Fraction(0),
+        bubble_ratio=bubble_ratio(graph, schedule),
         utilisation={d: Fraction(load, period) for d, load in loads.items()},
     )
 
@@ -108,6 +108,14 @@ def received_sizes(
             if device is not None:
                 received[device] += tensor.size
     return received
+
+
+def bubble_ratio(graph: Graph, schedule: Schedule) -> Fraction:
+    """Share of all devices' periods in which they idle; 0 without a device."""
+    loads = device_loads(graph, schedule).values()
+    if not loads:
+        return Fraction(0)
+    return 1 - Fraction(sum(loads), len(loads) * schedule.period)
 
 
 def bubble_to_work(graph: Graph, schedule: Schedule) -> Fraction | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
+from lpsched.analysis.metrics import bubble_ratio
 from lpsched.core.graph import Graph, Op
 from lpsched.core.result import Result, Status, relative_gap
 from lpsched.core.schedule import Schedule
@@ -29,7 +30,7 @@ def title(graphs: Sequence[Graph], iterations: int | None) -> str:
 
 def reading(graphs: Sequence[Graph], iterations: int | None) -> str:
     """Say how a label is read."""
-    microbatches = any(op.microbatch is not None for g in graphs for op in g.ops)
+    microbatches = any(map(_has_microbatches, graphs))
     if iterations is None:
         text = (
             "Under each op: the iteration it belongs to; n is the newest one of the "
@@ -40,6 +41,10 @@ def reading(graphs: Sequence[Graph], iterations: int | None) -> str:
     if microbatches:
         return f"{text} A number alone is a microbatch."
     return text if iterations is None else f"{text} A number alone is that number."
+
+
+def _has_microbatches(graph: Graph) -> bool:
+    return any(op.microbatch is not None for op in graph.ops)
 
 
 def costs(graph: Graph) -> str:
@@ -84,6 +89,8 @@ def facts(graph: Graph, schedule: Schedule, first: tuple[str, Graph, Schedule]) 
     own = Fraction(schedule.period, graph.unfolding)
     if graph.unfolding > 1:
         facts.append(f"{own} per iteration")
+    if _has_microbatches(graph):
+        facts.append(f"bubble ratio {float(bubble_ratio(graph, schedule)):.2%}")
     name, other, base = first
     if base is not schedule:
         speed = float(Fraction(base.period, other.unfolding) / own)

@@ -56,6 +56,7 @@ def _schedule(graph: Graph, period: int, **starts: tuple[DeviceId, int]) -> Sche
 def test_a_loop_over_two_devices_binds_and_its_idle_time_has_causes() -> None:
     """F ends at 3, its value arrives at 4; W ends at 8, its value arrives at 9 = T.
 
+    The two devices work 3 + 4 of 2 * 9 ticks, so 11 of 18 are idle.
     d0 idles from 3 to 9: 5 ticks while W of the same iteration is made, for F's next
     iteration (a delay), 1 in transfer. d1 idles 5: 4 while F runs or waits, 1 in
     transfer.
@@ -74,6 +75,8 @@ def test_a_loop_over_two_devices_binds_and_its_idle_time_has_causes() -> None:
         "W": Slack(earlier=0, later=0),
     }
     assert found.makespan == 8
+    assert found.bubble_ratio == Fraction(11, 18)
+    assert found.document()["bubble_ratio"] == "11/18"
 
 
 def test_one_full_device_binds() -> None:

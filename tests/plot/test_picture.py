@@ -209,6 +209,15 @@ def test_an_unfolded_graph_states_the_period_of_one_iteration() -> None:
     assert facts == "period 7 tick · 7/2 per iteration"
 
 
+def test_a_schedule_of_microbatches_states_its_bubble_ratio() -> None:
+    """One op of 3 ticks in 4 ticks on one of two devices: 5 of 8 are idle."""
+    op = dataclasses.replace(make_op("F1@0", 3), microbatch=0)
+    graph = make_graph([op], devices=2)
+    schedule = make_schedule(graph, 4, {"F1@0": ("d0", 0)})
+    facts = picture_of([("x", graph, schedule)]).panels[0].facts
+    assert facts == "period 4 tick · bubble ratio 62.50%"
+
+
 def test_the_legend_names_the_kinds_in_use_once_each_in_fixed_order() -> None:
     ops = [make_op(f"{k}{n}", 1, kind=k) for n in range(2) for k in "WxyIF"]
     graph = make_graph(ops)

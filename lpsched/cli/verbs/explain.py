@@ -51,6 +51,7 @@ def command(
     print_text(
         f"{iterations} iterations take {number(total)} {problem.time_unit}"
         f" (one alone {number(explanation.makespan)})."
+        f" Bubble ratio {percent(float(explanation.bubble_ratio), 2)}."
     )
     _show_idle(answer, explanation)
     _show_slack(problem, answer, explanation)
