@@ -46,7 +46,8 @@ def backend_of(name: str) -> Backend:
     """Return a back end by name; its solver is loaded only now."""
     module = import_module(f"lpsched.formulations.{name}")
     if name == "placements":
-        return partial(module.solve_by_placements, timed_by=backend_of("cpsat"))
+        by_placements: Backend = module.ByPlacements(timed_by=backend_of("cpsat"))
+        return by_placements
     if name == "partition":
         return partial(module.solve_at_period, timed_by=backend_of("cpsat"))
     backend: Backend = module.solve_at_period
@@ -175,7 +176,9 @@ def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcom
             options=search.params.options,
         )
         try:
-            outcome = backend_of(used)(
+            if used not in search.backends:
+                search.backends[used] = backend_of(used)
+            outcome = search.backends[used](
                 _continued(request, last),
                 limits,
                 progress=progress,

@@ -15,6 +15,7 @@ from lpsched.core.io import graph_digest
 from lpsched.core.result import INTEGER_OBJECTIVES, Proof, Result, Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import SolverError
+from lpsched.formulations.api import Backend
 from lpsched.solve.params import Report, Snapshot, SolveParams
 from lpsched.verify import verify
 
@@ -59,6 +60,7 @@ class Search:
         self.starts: list[Mapping[OpId, DeviceId]] = []  # placements to start from
         self.period_searched = False  # a back end of its own has had its time
         self.exact: list[str] = []  # back ends that have searched
+        self.backends: dict[str, Backend] = {}  # what they keep serves to the end
         self._report = report
         self._digest = graph_digest(graph)
         self._started = time.perf_counter()

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from lpsched.analysis.at_period import Arc, AtPeriod, Bools, Ints
 from lpsched.analysis.windows import NO_PATH, Windows
 
-__all__ = ["Closure", "Codes"]
+__all__ = ["Closure", "Codes", "Weighed"]
 
 #: Times in the shortest integers that hold them.
 _Times: TypeAlias = NDArray[np.signedinteger]
+
+#: Ends u, v of an arc, and its weights by their codes.
+Weighed: TypeAlias = tuple[int, int, _Times]
 
 #: Integers, and what times they hold: two of those for no path can be added.
 _KINDS: tuple[tuple[type[np.signedinteger], int], ...] = (
@@ -47,7 +50,7 @@ class Codes:
     """
 
     homes: Bools
-    arcs: tuple[tuple[int, int, _Times], ...]
+    arcs: tuple[Weighed, ...]
     times: _Times
 
 
@@ -84,15 +87,19 @@ class Closure:
         for code, device in enumerate(single):
             if device not in (-1, no_device):
                 times[:, code] = np.minimum(self.at.durations[:, device], self._most)
-        arcs = [
-            (arc.src, arc.dst, self._weights(arc, masks))
-            for arc in self.at.arcs
-            if arc.high is not None and arc.src != arc.dst
-        ]
+        arcs = self.weighed(masks)
         return Codes(
             homes=masks,
             arcs=tuple(a for a in arcs if (a[2] > self._longest[a[0], a[1]]).any()),
             times=times,
+        )
+
+    def weighed(self, masks: Bools) -> tuple[Weighed, ...]:
+        """Weigh all arcs of limited delay by the codes of their ends."""
+        return tuple(
+            (arc.src, arc.dst, self._weights(arc, masks))
+            for arc in self.at.arcs
+            if arc.high is not None and arc.src != arc.dst
         )
 
     def partial_codes(self, rest: tuple[int, ...]) -> Codes:
@@ -121,7 +128,7 @@ class Closure:
         weights[weights < -self._most] = self._no_path
         return weights.astype(self._kind)
 
-    def survivors(self, codes: Codes, homes: Ints) -> Bools:
+    def survivors(self, codes: Codes, homes: NDArray[np.integer]) -> Bools:
         """Tell which placements are not refuted.
 
         Parameters
@@ -135,16 +142,16 @@ class Closure:
             alive[begin : begin + _BATCH] = self._examine(codes, batch.T)
         return alive
 
-    def _examine(self, codes: Codes, homes: Ints) -> Bools:
+    def _examine(self, codes: Codes, homes: NDArray[np.integer]) -> Bools:
         m = homes.shape[1]
         paths = np.repeat(self._longest[:, :, None], m, axis=2)
         for u, v, weights in codes.arcs:
             np.maximum(paths[u, v], weights[homes[u], homes[v]], out=paths[u, v])
-        alive = np.ones(m, dtype=np.bool_)
-        left = np.arange(m)
-        turns = _turns(codes, homes)
-        for _ in range(_ROUNDS):
-            fine = self._close(paths)
+        alive = self._close(paths)
+        left = np.flatnonzero(alive)
+        turns, paths = self._turns(codes, homes[:, left], paths[:, :, left])
+        for round_ in range(_ROUNDS):
+            fine = self._close(paths) if round_ else np.ones(len(left), dtype=np.bool_)
             possible, moved = self._take_turns(paths, turns)
             fine &= possible
             alive[left[~fine]] = False
@@ -153,6 +160,29 @@ class Closure:
                 break
             left, paths, turns = left[going], paths[:, :, going], turns.only(going)
         return alive
+
+    def _turns(
+        self, codes: Codes, homes: NDArray[np.integer], paths: _Times
+    ) -> tuple[_Turns, _Times]:
+        """Pairs that share a device, and the paths between their ops alone.
+
+        Turns lengthen paths between such ops only, so no other op need be looked at.
+        Where a placement has fewer than others of the batch, some others fill up.
+        """
+        n, m = homes.shape
+        times = codes.times[np.arange(n)[:, None], homes]
+        busy = times > 0
+        count = max(1, int(busy.sum(axis=0).max(initial=0)))
+        ops = np.argsort(~busy, axis=0, kind="stable")[:count]
+        column = np.arange(m)
+        home, time = homes[ops, column], times[ops, column]
+        first, second = np.triu_indices(count, 1)
+        share = (home[first] == home[second]) & (time[first] > 0) & (time[second] > 0)
+        some = share.any(axis=1)
+        turns = _Turns(
+            first=first[some], second=second[some], share=share[some], times=time
+        )
+        return turns, paths[ops[:, None], ops[None, :], column]
 
     def _close(self, paths: _Times) -> Bools:
         """Close paths in place; tell where no cycle is of positive length."""
@@ -196,10 +226,10 @@ class _Turns:
     Attributes
     ----------
     first, second : array (pairs,) of int
-        The ops.
+        Places of the ops among those whose paths are kept.
     share : array (pairs, m) of bool
         Whether they share a device, and both take time.
-    times : array (n, m) of int
+    times : array (ops, m) of int
         Time of each op.
     """
 
@@ -211,15 +241,3 @@ class _Turns:
     def only(self, kept: Bools) -> _Turns:
         """Keep some placements of the batch."""
         return replace(self, share=self.share[:, kept], times=self.times[:, kept])
-
-
-def _turns(codes: Codes, homes: Ints) -> _Turns:
-    n = len(homes)
-    times = codes.times[np.arange(n)[:, None], homes]
-    first, second = np.triu_indices(n, 1)
-    busy = times > 0
-    share = (homes[first] == homes[second]) & busy[first] & busy[second]
-    some = share.any(axis=1)
-    return _Turns(
-        first=first[some], second=second[some], share=share[some], times=times
-    )

@@ -10,22 +10,24 @@ import numpy as np
 from lpsched.analysis.at_period import Bools, Ints
 from lpsched.errors import UnsupportedError
 from lpsched.formulations.placements.closure import Closure, Codes
+from lpsched.formulations.placements.loops import Loops, Sets
 from lpsched.formulations.placements.problem import Problem
 
 __all__ = ["Columns", "list_columns", "unrefuted"]
 
-#: Codes of an op while columns of a device are listed.
-_IN, _OUT, _OPEN = 0, 1, 2
-
 #: Sets that are listed at most; more would not fit, nor be worth it.
-_MOST_COLUMNS = 2_000_000
+_MOST_COLUMNS = 8_000_000
 
 #: Sets that are held against paths together.
-_PART = 2**16
+_PART = 2**12
 
-#: Partial sets are held against paths once so many have come together; next when they
-#: have grown by `_GROWTH`, or at once after a time that refuted half of them.
-_FEW, _GROWTH = 256, 8
+#: Partial sets are held against loops once so many have come together; next when they
+#: have grown by `_GROWTH`.
+_FEW, _GROWTH = 256, 4
+
+#: Up to so many are held against all paths, too, if that refutes half of as many as
+#: `_FEW`: the work is some thousand times that of a loop.
+_MOST_CLOSED = 2**14
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,23 +58,23 @@ class Columns:
 
 def list_columns(
     problem: Problem, closure: Closure, over: Callable[[], bool]
-) -> tuple[Columns, tuple[Codes, ...]] | None:
-    """List the columns of every class; None once `over` says so.
+) -> tuple[Columns, tuple[Codes, ...]]:
+    """List the columns of every class.
 
     Not all are held against paths to the end: `unrefuted` does that for those that
     matter. The codes are those to call it with.
 
     Raises
     ------
+    OutOfTimeError
+        `over` said so.
     UnsupportedError
         There are too many.
     """
     found, codes = [], []
     for kind, devices in enumerate(problem.classes):
         codes.append(_codes(problem, closure, devices[0]))
-        bits = _Lister(problem, closure, codes[-1], devices[0]).run(over)
-        if bits is None:
-            return None
+        bits = _Lister(problem, closure, codes[-1], devices[0], over).run()
         found.append((bits, np.full(len(bits), kind)))
     bits = np.concatenate([b for b, _ in found])
     columns = Columns(
@@ -100,7 +102,7 @@ def _possible(
     """Tell which sets are not refuted, some bits decided."""
     parts = [bits[first : first + _PART] for first in range(0, len(bits), _PART)]
     alive = [
-        closure.survivors(codes, _homes(problem, part, decided=decided))
+        closure.survivors(codes, problem.codes_of(part, decided=decided).T)
         for part in parts
     ]
     return np.concatenate([np.zeros(0, dtype=np.bool_), *alive])
@@ -110,15 +112,6 @@ def _codes(problem: Problem, closure: Closure, device: int) -> Codes:
     inside = np.zeros(problem.at.num_devices + 1, dtype=np.bool_)
     inside[device] = True
     return closure.codes([inside, ~inside, np.ones_like(inside)])
-
-
-def _homes(problem: Problem, bits: Ints, *, decided: int) -> Ints:
-    """Code of each op; open unless its unit is among the bits decided."""
-    unit = problem.unit_of
-    place = np.maximum(unit, 0)
-    homes = np.where((bits[:, None] >> place) & 1 == 1, _IN, _OUT)
-    homes[:, (unit < 0) | ((decided >> place) & 1 == 0)] = _OPEN
-    return homes
 
 
 def _costs(problem: Problem, bits: Ints) -> Ints:
@@ -137,9 +130,15 @@ class _Lister:
     """Lists the columns of one device, unit after unit."""
 
     def __init__(
-        self, problem: Problem, closure: Closure, codes: Codes, device: int
+        self,
+        problem: Problem,
+        closure: Closure,
+        codes: Codes,
+        device: int,
+        over: Callable[[], bool],
     ) -> None:
         self.problem, self.closure, self.codes = problem, closure, codes
+        self.loops = Loops(closure.weighed(codes.homes), over)
         self.device = device
         at = problem.at
         self.loads, self.least = problem.loads(device), problem.least_loads()
@@ -148,13 +147,11 @@ class _Lister:
         self.needed = self.rest - others
         self.next_check, self.decided = _FEW, 0
 
-    def run(self, over: Callable[[], bool]) -> Ints | None:
+    def run(self) -> Ints:
         """List them; a set takes at most T, and leaves others no more than theirs."""
         T = self.problem.at.period
         bits, load, share = (np.zeros(1, dtype=np.int64) for _ in range(3))
         for k, mine in enumerate(self.loads):
-            if over():
-                return None
             grown = np.zeros(0, dtype=np.int64)
             if self.problem.domain(k)[self.device]:
                 fits = (load + mine <= T) & ((bits & self.problem.rivals[k]) == 0)
@@ -172,13 +169,25 @@ class _Lister:
         return bits
 
     def _unrefuted(self, bits: Ints) -> Bools:
-        """Hold partial sets against paths now and then, as far as that pays."""
-        if len(bits) < self.next_check:
+        """Hold partial sets against loops now and then, few ones against all paths."""
+        is_last = self.decided == (1 << len(self.loads)) - 1
+        if len(bits) < self.next_check and not is_last:
             return np.ones(len(bits), dtype=np.bool_)
-        alive = _possible(
+        alive = self.loops.unrefuted(
+            Sets(problem=self.problem, bits=bits, decided=self.decided)
+        )
+        left = bits[alive]
+        if len(left) <= _MOST_CLOSED and self._pays(left):
+            alive[alive] = self._possible(left)
+        self.next_check = max(_FEW, int(alive.sum()) * _GROWTH)
+        return alive
+
+    def _pays(self, bits: Ints) -> bool:
+        """Tell whether paths refute half of a sample."""
+        sample = bits[:: max(1, len(bits) // _FEW)][:_FEW]
+        return 2 * int(self._possible(sample).sum()) <= len(sample)
+
+    def _possible(self, bits: Ints) -> Bools:
+        return _possible(
             self.problem, self.closure, self.codes, bits, decided=self.decided
         )
-        count = int(alive.sum())
-        pays = 2 * count <= len(bits)
-        self.next_check = max(_FEW, count + 1 if pays else count * _GROWTH)
-        return alive

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lpsched.analysis.at_period import Bools, Ints
-from lpsched.formulations.placements.closure import Closure
 from lpsched.formulations.placements.columns import Columns
+from lpsched.formulations.placements.partial import Partial
 from lpsched.formulations.placements.problem import Problem
 from lpsched.formulations.placements.relaxation import GRID, Prices
 
@@ -72,12 +72,12 @@ class Covers:
     def __init__(
         self,
         problem: Problem,
-        closure: Closure,
+        partial: Partial,
         columns: Columns,
         prices: Prices,
         limit: int,
     ) -> None:
-        self._problem, self._closure = problem, closure
+        self._problem, self._partial = problem, partial
         self._gap = limit * GRID - prices.bound
         near = np.flatnonzero(prices.excess <= self._gap)
         self._columns, self._excess = columns.only(near), prices.excess[near]
@@ -166,16 +166,15 @@ class Covers:
         devices = nodes.left.sum(axis=1)
         rest = self._everything & ~nodes.used
         possible = (rest == 0) | (devices > 1)
-        possible |= (devices == 1) & np.isin(rest, self._distinct)
+        place = np.searchsorted(self._distinct, rest).clip(max=len(self._distinct) - 1)
+        possible |= (devices == 1) & (self._distinct[place] == rest)
         nodes = nodes.only(possible)
         self.visited += len(nodes)
         alive = np.zeros(len(nodes), dtype=np.bool_)
         lefts, which = np.unique(nodes.left, axis=0, return_inverse=True)
         for i, left in enumerate(lefts):
             mine = np.flatnonzero(which.reshape(-1) == i)
-            homes = self._op_homes(nodes.homes[mine])
-            codes = self._closure.partial_codes(self._rest(left))
-            alive[mine] = self._closure.survivors(codes, homes)
+            alive[mine] = self._partial.unrefuted(nodes.homes[mine], self._rest(left))
         return nodes.only(alive)
 
     def _rest(self, left: Ints) -> tuple[int, ...]:
@@ -185,8 +184,3 @@ class Covers:
             for count, devices in zip(left, self._problem.classes, strict=True)
             for device in devices[:count]
         )
-
-    def _op_homes(self, homes: Ints) -> Ints:
-        unit = self._problem.unit_of
-        nowhere = self._problem.at.num_devices
-        return np.where(unit < 0, nowhere, homes[:, np.maximum(unit, 0)])

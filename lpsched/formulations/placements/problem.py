@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lpsched.analysis.at_period import AtPeriod, Bools, Ints, at_period
 from lpsched.analysis.equal_devices import equal_devices
@@ -16,7 +18,13 @@ from lpsched.core.graph import DeviceId, OpId
 from lpsched.errors import UnsupportedError
 from lpsched.formulations.api import Request
 
-__all__ = ["Problem", "problem_of"]
+__all__ = ["IN", "OPEN", "OUT", "Problem", "SetCodes", "problem_of"]
+
+#: Codes of an op while sets of one device are looked at.
+IN, OUT, OPEN = 0, 1, 2
+
+#: Codes by op and set.
+SetCodes: TypeAlias = NDArray[np.uint8]
 
 #: Units of ops that a set can hold, one bit each.
 _MOST_UNITS = 62
@@ -110,6 +118,14 @@ class Problem:
     def least_loads(self) -> Ints:
         """Time each unit takes at the least; shape (units,)."""
         return self._by_unit(self.at.least_durations())
+
+    def codes_of(self, bits: Ints, *, decided: int = -1) -> SetCodes:
+        """Code of each op for sets of units; open unless its unit is `decided`."""
+        codes = np.full((self.at.num_ops, len(bits)), OPEN, dtype=np.uint8)
+        for op, unit in enumerate(self.unit_of):
+            if unit >= 0 and decided >> int(unit) & 1:
+                codes[op] = np.where(bits >> unit & 1 == 1, IN, OUT)
+        return codes
 
     def _by_unit(self, times: Ints) -> Ints:
         sums = [int(times[list(ops)].sum()) for ops in self.units]

@@ -15,71 +15,104 @@ from lpsched.errors import OutOfTimeError, UnsupportedError
 from lpsched.formulations.api import Backend, Limits, Outcome, Progress, Request
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.known import known_schedule
-from lpsched.formulations.placements.listing import Listing, listing_of
+from lpsched.formulations.placements.listing import Listing
 from lpsched.formulations.placements.problem import Problem, problem_of
 
-__all__ = ["solve_by_placements"]
+__all__ = ["ByPlacements"]
+
+#: Caps that a listing depends on.
+_LISTED_CAPS = ("makespan", "staleness")
 
 
-def solve_by_placements(
-    request: Request,
-    limits: Limits,
-    *,
-    timed_by: Backend,
-    progress: Progress | None = None,
-    interrupt: threading.Event | None = None,
-) -> Outcome:
-    """Minimise communication, or anything else under a cap on it.
+class ByPlacements:
+    """The back end: least communication, or anything else under a cap on it.
 
     Every placement of little communication is listed (`Listing`), by rising limits;
     the first that another back end gives times is the best. With a cap on
-    communication, every placement within it is timed as well as can be.
+    communication, every placement within it is timed as well as can be. What has been
+    listed last serves again where the same problem is asked about.
 
     Parameters
     ----------
     timed_by : Backend
         Gives times to a placement, or proves that there are none.
-
-    Raises
-    ------
-    UnsupportedError
-        Communication is neither minimised nor capped, or too many sets of ops fit on a
-        device.
     """
-    if "communication" not in (request.minimise, *request.at_most):
-        raise UnsupportedError("placements are listed by communication; cap it")
-    deadline = Deadline(limits.seconds, interrupt)
-    try:
-        problem = problem_of(request, lambda: deadline.over)
-    except OutOfTimeError:
-        return Outcome(
-            status=Status.UNKNOWN,
-            stop=deadline.stop,
-            bound=request.lower if request.minimise else None,
-            seconds=deadline.elapsed,
+
+    def __init__(self, timed_by: Backend) -> None:
+        self._timed_by = timed_by
+        self._last: tuple[Request, Listing] | None = None
+
+    def __call__(
+        self,
+        request: Request,
+        limits: Limits,
+        *,
+        progress: Progress | None = None,
+        interrupt: threading.Event | None = None,
+    ) -> Outcome:
+        """Search; see `Backend`.
+
+        Raises
+        ------
+        UnsupportedError
+            Communication is neither minimised nor capped, or too many sets of ops fit
+            on a device.
+        """
+        if "communication" not in (request.minimise, *request.at_most):
+            raise UnsupportedError("placements are listed by communication; cap it")
+        deadline = Deadline(limits.seconds, interrupt)
+        try:
+            problem = problem_of(request, lambda: deadline.over)
+            if isinstance(problem, Refutation):
+                return _refuted(problem, deadline)
+            listing = self._listing(problem, deadline)
+        except OutOfTimeError:
+            return Outcome(
+                status=Status.UNKNOWN,
+                stop=deadline.stop,
+                bound=request.lower if request.minimise else None,
+                seconds=deadline.elapsed,
+            )
+        search = _Search(
+            problem=problem,
+            limits=limits,
+            deadline=deadline,
+            timed_by=self._timed_by,
+            progress=progress,
+            interrupt=interrupt,
         )
-    if isinstance(problem, Refutation):
-        stats = {"refuted": problem.reason, "ops": list(problem.ops)}
-        return Outcome(
-            status=Status.INFEASIBLE,
-            stop=Stop.PROVED,
-            seconds=deadline.elapsed,
-            stats=stats,
-        )
-    search = _Search(
-        problem=problem,
-        limits=limits,
-        deadline=deadline,
-        timed_by=timed_by,
-        progress=progress,
-        interrupt=interrupt,
+        if request.minimise == "communication":
+            return search.least_communication(listing)
+        return search.best_within_cap(listing)
+
+    def _listing(self, problem: Problem, deadline: Deadline) -> Listing:
+        """Go on with the last listing if it is of the same problem."""
+        asked = _essence(problem.request)
+        if self._last is None or self._last[0] != asked:
+            self._last = None  # let go of it before the next one needs the space
+            self._last = asked, Listing(problem, lambda: deadline.over)
+        return self._last[1]
+
+
+def _essence(request: Request) -> Request:
+    """Return what of a request a listing depends on (`problem_of`)."""
+    caps = {k: v for k, v in request.at_most.items() if k in _LISTED_CAPS}
+    return Request(
+        graph=request.graph,
+        period=request.period,
+        at_most=caps,
+        placement=request.placement,
     )
-    listing = listing_of(problem, deadline)
-    if listing is None:
-        return search.ended(Status.UNKNOWN, bound=request.lower)
-    if request.minimise == "communication":
-        return search.least_communication(listing)
-    return search.best_within_cap(listing)
+
+
+def _refuted(refutation: Refutation, deadline: Deadline) -> Outcome:
+    stats = {"refuted": refutation.reason, "ops": list(refutation.ops)}
+    return Outcome(
+        status=Status.INFEASIBLE,
+        stop=Stop.PROVED,
+        seconds=deadline.elapsed,
+        stats=stats,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +138,7 @@ class _Search:
             bound = max(refuted + 1, listing.bound)
             self._report(known, bound * gcd)
             limit = min(most, max(limit, bound))
-            listed = listing.up_to(limit)
+            listed = listing.up_to(limit, lambda: self.deadline.over)
             if listed is None:
                 bound = min(most + 1, max(bound, listing.bound))
                 return self.ended(Status.UNKNOWN, known, bound=bound * gcd)
@@ -128,7 +161,7 @@ class _Search:
         best = known_schedule(self.problem.request)
         if best is not None and name is None:
             return self.ended(Status.OPTIMAL, best)
-        listed = listing.up_to(self._most(None))
+        listed = listing.up_to(self._most(None), lambda: self.deadline.over)
         if listed is None:
             return self.ended(Status.UNKNOWN, best, bound=request.lower)
         open_bounds: list[int] = []
