@@ -22,7 +22,7 @@ _REWARDS = (0, 1, 4, 16, 256)
 #: Sets that are tried for the first device, for the second, and for each one more.
 _BRANCHES = (4, 2, 1)
 #: Share of the room below the best partition to which bounds converge in a dive.
-_ROUGH = 0.05
+_ROUGH = 0.1
 
 #: Sets with the group of devices that each is for.
 _Chosen = list[tuple[int, ItemSet]]

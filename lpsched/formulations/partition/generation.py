@@ -13,6 +13,9 @@ from lpsched.formulations.partition.master import Floats, Master
 
 __all__ = ["Generation", "Tuning"]
 
+#: Items in all that the box may cover where a rough bound will do.
+_LOOSE = 0.5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
@@ -29,12 +32,15 @@ class Tuning:
         chains; if these have to go they come again, round after round.
     tolerance : float
         Gap of master and bound at which it ends, in units of cost.
+    is_rough : bool
+        Whether the box may bind a little in the end.
     """
 
     count: int = 30
     smoothing: float = 0.8
     keep: int = 1500
     tolerance: float = 0.02
+    is_rough: bool = False
 
 
 class Generation:
@@ -105,7 +111,7 @@ class Generation:
             if len(self.master.columns) > 2 * tuning.keep:
                 self.master.purge(tuning.keep)
             if self._is_closed(tuning):
-                if not self._widen():
+                if self._hardly_binds(tuning) or not self._widen():
                     return True
             elif not self._round(oracle, tuning):
                 return True
@@ -133,6 +139,10 @@ class Generation:
     def _is_closed(self, tuning: Tuning) -> bool:
         gap = self.master.value - (self.bound or 0) / self.grid.unit
         return gap <= tuning.tolerance
+
+    def _hardly_binds(self, tuning: Tuning) -> bool:
+        """Whether the box's columns are used by less than the tolerance allows."""
+        return tuning.is_rough and self.master.slack.sum() < _LOOSE
 
     def _widen(self) -> bool:
         """Double the box where it binds; False if it does not."""

@@ -25,6 +25,8 @@ _MOST_CELLS = 6_000_000
 _WIDER = 24
 _MOST_CUTS = 40
 _FRESH_CUTS = 4
+#: How many times narrower the box around prices is when generation begins again.
+_NARROWER = 4.0
 _LEAST_VIOLATION = 0.02
 
 
@@ -71,6 +73,7 @@ class Relaxation:
         self.duals = Duals(prices=none, fees=none[:0])
         self.bound = 0
         self.rounds = 0
+        self._width = box_width(problem)
         self._master = Master(problem)
         self._master.add(self.bare.contiguous())
 
@@ -138,15 +141,17 @@ class Relaxation:
             self._master,
             self._grid,
             centre=self.duals,
-            width=box_width(self.problem),
+            width=self._width,
         )
         # Long problems get more columns a round, and keep more.
         tuning = Tuning(count=max(30, n // 2), keep=max(1500, 40 * n))
         if rough > tuning.tolerance:
-            tuning = replace(tuning, tolerance=rough)
+            tuning = replace(tuning, tolerance=rough, is_rough=True)
         generation.run(self.pricing, self._deadline, tuning=tuning, enough=enough)
         self.rounds += generation.rounds
         self.duals = generation.centre
+        # Cuts move prices far, but not as far as they came from nothing.
+        self._width = np.maximum(generation.width / _NARROWER, box_width(self.problem))
         self.bound = generation.bound or 0
         return self._grid.round_up(self.bound)
 
