@@ -21,7 +21,7 @@ from lpsched.formulations.partition.columns import Columns, Duals, Grid, placed_
 from lpsched.formulations.partition.contraction import contract
 from lpsched.formulations.partition.covering import cover
 from lpsched.formulations.partition.cuts import violated_cuts
-from lpsched.formulations.partition.diving import dive
+from lpsched.formulations.partition.diving import dive, dive_deep
 from lpsched.formulations.partition.levels import Levels
 from lpsched.formulations.partition.neighbourhoods import Neighbourhoods
 from lpsched.formulations.partition.ordering import narrow_automaton
@@ -482,6 +482,40 @@ def test_a_dive_makes_a_partition(devices: int) -> None:
     placed = dive(pricing_of(problem), no_duals(problem))
     assert placed is not None
     assert problem.holds(placed)
+
+
+def test_a_deep_dive_finds_partitions_within_a_cost_and_none_below_the_optimum() -> (
+    None
+):
+    found = 0
+    for seed in SEEDS:
+        problem = some_problem(seed)
+        optimum = brute_force_cost(problem)
+        if optimum is None:
+            continue
+        relaxation = Relaxation(problem, Grid.of(problem), UNLIMITED)
+        relaxation.solve(enough=problem.most_cost + 1)
+        assert dive_deep(relaxation, optimum - 1, UNLIMITED) is None
+        placed = dive_deep(relaxation, optimum, UNLIMITED)
+        if placed is not None:
+            found += 1
+            assert problem.holds(placed)
+            assert sum(map(problem.cost, placed)) == optimum
+    assert found > len(SEEDS) // 2
+
+
+def test_a_deep_dive_finds_what_one_pass_misses() -> None:
+    """VGG-16 on 4 devices at 2 %: 7,759 is best (placement-bounds, by other code)."""
+    problem = vgg16_problem(4, slack=2)
+    relaxation = Relaxation(problem, Grid.of(problem), UNLIMITED)
+    relaxation.solve(enough=problem.most_cost + 1)
+    shallow = dive(relaxation.pricing, relaxation.duals)
+    deep = dive_deep(relaxation, problem.most_cost, UNLIMITED)
+    assert shallow is not None
+    assert deep is not None
+    assert problem.holds(deep)
+    costs = [sum(map(problem.cost, placed)) for placed in (deep, shallow)]
+    assert 7_759 <= costs[0] < costs[1]
 
 
 def test_splitting_a_pair_is_exact() -> None:

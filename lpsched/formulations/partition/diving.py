@@ -104,11 +104,11 @@ def _deepened(
     for group, items in relaxation.most_used(branches[0]):
         if deadline.over:
             break
-        if not problem.fits(items, group):
+        room = most - problem.cost(items)
+        if room < 0 or not problem.fits(items, group):
             continue  # the relaxation may be of coarse loads
         left = sorted(set(range(problem.num_items)) - items)
         counts = [g.count - (k == group) for k, g in enumerate(problem.groups)]
-        room = most - problem.cost(items)
         try:
             rest = _rest(relaxation, left, counts, room, deadline, branches[1:])
         except OutOfTimeError:
