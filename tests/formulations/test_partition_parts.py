@@ -15,7 +15,7 @@ from placement_problems import (
 )
 
 from lpsched.formulations.deadline import Deadline
-from lpsched.formulations.partition import covering
+from lpsched.formulations.partition import covering, relaxation
 from lpsched.formulations.partition.automaton import Automaton, build_automaton
 from lpsched.formulations.partition.columns import Columns, Duals, Grid, placed_items
 from lpsched.formulations.partition.contraction import contract
@@ -484,6 +484,20 @@ def test_a_dive_makes_a_partition(devices: int) -> None:
     assert problem.holds(placed)
 
 
+def test_cuts_that_make_the_automaton_too_wide_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = vgg16_problem(4, slack=1)
+    before = Relaxation(problem, Grid.of(problem), UNLIMITED)
+    bound = before.solve(enough=problem.most_cost + 1)
+    monkeypatch.setattr(relaxation, "_WIDER", 0)
+    assert not before.cut()
+    assert before.solve(enough=problem.most_cost + 1) == bound
+    monkeypatch.undo()
+    assert before.cut()
+    assert before.solve(enough=problem.most_cost + 1) > bound
+
+
 def test_a_deep_dive_finds_partitions_within_a_cost_and_none_below_the_optimum() -> (
     None
 ):
@@ -493,10 +507,10 @@ def test_a_deep_dive_finds_partitions_within_a_cost_and_none_below_the_optimum()
         optimum = brute_force_cost(problem)
         if optimum is None:
             continue
-        relaxation = Relaxation(problem, Grid.of(problem), UNLIMITED)
-        relaxation.solve(enough=problem.most_cost + 1)
-        assert dive_deep(relaxation, optimum - 1, UNLIMITED) is None
-        placed = dive_deep(relaxation, optimum, UNLIMITED)
+        bare = Relaxation(problem, Grid.of(problem), UNLIMITED)
+        bare.solve(enough=problem.most_cost + 1)
+        assert dive_deep(bare, optimum - 1, UNLIMITED) is None
+        placed = dive_deep(bare, optimum, UNLIMITED)
         if placed is not None:
             found += 1
             assert problem.holds(placed)
@@ -507,10 +521,10 @@ def test_a_deep_dive_finds_partitions_within_a_cost_and_none_below_the_optimum()
 def test_a_deep_dive_finds_what_one_pass_misses() -> None:
     """VGG-16 on 4 devices at 2 %: 7,759 is best (placement-bounds, by other code)."""
     problem = vgg16_problem(4, slack=2)
-    relaxation = Relaxation(problem, Grid.of(problem), UNLIMITED)
-    relaxation.solve(enough=problem.most_cost + 1)
-    shallow = dive(relaxation.pricing, relaxation.duals)
-    deep = dive_deep(relaxation, problem.most_cost, UNLIMITED)
+    bare = Relaxation(problem, Grid.of(problem), UNLIMITED)
+    bare.solve(enough=problem.most_cost + 1)
+    shallow = dive(bare.pricing, bare.duals)
+    deep = dive_deep(bare, problem.most_cost, UNLIMITED)
     assert shallow is not None
     assert deep is not None
     assert problem.holds(deep)

@@ -172,12 +172,14 @@ class Relaxation:
         if not fresh:
             return False
         self._master.add_cuts(fresh)
-        if not self._master.solve(self._deadline.left):
-            return False
-        fees = dict(zip(self._master.cuts, self._master.fees.tolist(), strict=True))
-        dearest = sorted(fresh, key=lambda cut: (-fees[cut], cut))[:_FRESH_CUTS]
-        minded = [cut for cut in self.pricing.cuts if fees[cut] > 0]
-        return self._mind([*minded, *dearest], self.duals, self._fees)
+        if self._master.solve(self._deadline.left):
+            fees = dict(zip(self._master.cuts, self._master.fees.tolist(), strict=True))
+            dearest = sorted(fresh, key=lambda cut: (-fees[cut], cut))[:_FRESH_CUTS]
+            minded = [cut for cut in self.pricing.cuts if fees[cut] > 0]
+            if self._mind([*minded, *dearest], self.duals, self._fees):
+                return True
+        self._master = self._with_cuts(self.pricing.cuts)
+        return False
 
     def mind(self, cuts: Sequence[Cut], duals: Duals) -> bool:
         """Mind cuts for which fees were found elsewhere; False if these are no news.
@@ -203,13 +205,17 @@ class Relaxation:
         wider = self._widest(cuts)
         if set(wider.cuts) <= set(self.pricing.cuts):
             return False
-        master = Master(self.problem)
-        master.add(self._master.columns)
-        master.add_cuts(wider.cuts)
-        self._master, self.pricing = master, wider
+        self._master, self.pricing = self._with_cuts(wider.cuts), wider
         charged = [fees.get(cut, 0) for cut in wider.cuts]
         self.duals = Duals(prices=duals.prices, fees=np.array(charged, dtype=np.int64))
         return True
+
+    def _with_cuts(self, cuts: Sequence[Cut]) -> Master:
+        """The master of the same columns with these cuts."""
+        master = Master(self.problem)
+        master.add(self._master.columns)
+        master.add_cuts(cuts)
+        return master
 
     def _widest(self, cuts: Sequence[Cut]) -> Pricing:
         """The oracle with as many of the first cuts as it can mind."""
