@@ -16,7 +16,7 @@ __all__ = ["MemoryShare", "average_shares", "peak_shares"]
 #: L where no path joins two ops; sums of three stay in 64 bits.
 _NO_PATH = -(2**61)
 #: Ops beyond which only precedences, and not the paths they make, are looked at.
-_MOST_OPS = 1200
+_MOST_OPS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ from lpsched.solve.search import Search
 
 #: Share of a search's time that may go to the problem without memory limits.
 RELAXED_SHARE = 0.4
+#: The same where any schedule of a period is asked for.
+PROBE_SHARE = 0.2
 
 __all__ = ["exhaustion", "is_placement", "probe"]
 
@@ -28,6 +30,10 @@ LISTING_SHARE = 0.6
 
 #: Share of an answer's time for placements that need no more memory than there is.
 UNDER_MEMORY_SHARE = 0.8
+
+#: The same where delays have limits, so that fewer of these placements have times; and
+#: how many ops there may be.
+SOUGHT_SHARE, MOST_SOUGHT = 0.6, 200
 
 #: Work, as CP-SAT counts it, in which it settles most of what placements would: about
 #: a second. No time, so that the same search goes the same way everywhere.
@@ -120,7 +126,8 @@ def _without_memory(
     if has_free_delays(graph, but_for_memory=True) and asked <= {"communication"}:
         return None  # placements are sought with the limits in view
     relaxed = replace(request, graph=without_memory_limits(graph))
-    outcome = _ask(search, relaxed, seconds * RELAXED_SHARE, doing)
+    share = RELAXED_SHARE if asked else PROBE_SHARE
+    outcome = _ask(search, relaxed, seconds * share, doing)
     if outcome.status is Status.INFEASIBLE:
         return outcome
     if request.minimise and outcome.bound is not None and not request.placement:
@@ -228,12 +235,16 @@ def _serving(params: SolveParams, request: Request) -> tuple[_Turn, ...]:
     if is_free and (asked == {"communication"} or (is_packing and not asked)):
         share = UNDER_MEMORY_SHARE if is_limited else 1.0
         return (_Turn("partition", share=share), _Turn("cpsat"))
-    is_listed = "communication" in asked and params.options.get("placements", True)
-    if is_listed and not is_free:
-        first = (_Turn("cpsat", work=FIRST_WORK),)
-        listing = (_Turn("placements", share=LISTING_SHARE), _Turn("cpsat"))
-        return first + listing if params.options.get("first", True) else listing
-    return (_Turn("cpsat"),)
+    turns = [_Turn("cpsat")]
+    if is_free:
+        return tuple(turns)
+    if "communication" in asked and params.options.get("placements", True):
+        turns.insert(0, _Turn("placements", share=LISTING_SHARE))
+    if is_limited and asked <= {"communication"} and len(graph.ops) <= MOST_SOUGHT:
+        turns.insert(0, _Turn("partition", share=SOUGHT_SHARE))
+    if asked and len(turns) > 1 and params.options.get("first", True):
+        turns.insert(0, _Turn("cpsat", work=FIRST_WORK))
+    return tuple(turns)
 
 
 def _asked(request: Request) -> set[str]:

@@ -117,7 +117,7 @@ def explain_infeasible(
     for name, relaxed, objective, cap in families:
         trial = SolveParams(
             objective=(objective,),
-            backend=params.backend,
+            backend="auto" if params.backend == "partition" else params.backend,
             max_period=cap,
             max_received=None if name == "received" else params.max_received,
             time_limit=max(1.0, seconds / len(families)),

@@ -169,8 +169,11 @@ def _probe_upwards(search: Search, seconds: float) -> bool:
 def _round(search: Search, low: int, ceiling: int, budget: float, end: float) -> int:
     """Probe from `low` up to the best schedule; return the least period not refuted.
 
-    With a cap on the makespan feasibility is not monotone: then one by one.
+    With a cap on the makespan feasibility is not monotone: then one by one. Where
+    placements decide, most are settled soon, far from the least period: then by halves
+    at once.
     """
+    placed = has_free_delays(search.graph, but_for_memory=True)
     monotone = "makespan" not in search.settled
     base, step, bisecting = low, 1, False
     while not search.stopped and search.remaining > end:
@@ -193,4 +196,5 @@ def _round(search: Search, low: int, ceiling: int, budget: float, end: float) ->
             proof = exhaustion(outcome, low, refuted=period)
             search.raise_bound("period", low, proof)
         base, step = period + 1, step * 2 if monotone else 1
+        bisecting = bisecting or (monotone and placed and search.best is not None)
     return low

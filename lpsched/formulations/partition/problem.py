@@ -137,10 +137,13 @@ class Problem:
     @cached_property
     def most_cost(self) -> int:
         """More than this no placement can cost."""
-        return sum(
+        most = sum(
             m.size * min(self.num_devices - (m.source is not None), len(m.targets))
             for m in self.messages
         )
+        if self.most_received is not None:
+            most = min(most, self.num_devices * self.most_received)
+        return most
 
     @cached_property
     def is_limited(self) -> bool:

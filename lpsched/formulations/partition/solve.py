@@ -44,14 +44,14 @@ def solve_at_period(
     Raises
     ------
     UnsupportedError
-        Something else is minimised or capped, or delays are not free, so that not
-        every placement has a schedule; memory is limited, and nothing gives times.
+        Something else is minimised or capped; or delays are not free, so that not
+        every placement has a schedule, and memory has no limit or nothing gives times.
     SolverError
         A solver fails.
     """
-    _check(request, timed_by)
     deadline = Deadline(limits.seconds, interrupt)
     limited = any(device.memory is not None for device in request.graph.devices)
+    _check(request, is_timed=limited and timed_by is not None)
     if limited and timed_by is not None:
         return UnderMemory(
             request=request,
@@ -86,13 +86,13 @@ def solve_at_period(
     return _answer(outcome, status, _schedule(request, outcome, deadline))
 
 
-def _check(request: Request, timed_by: Backend | None) -> None:
+def _check(request: Request, *, is_timed: bool) -> None:
     asked = {*request.at_most, *filter(None, [request.minimise])}
     others = asked - {"communication"}
     if others:
         what = ", ".join(sorted(others))
         raise UnsupportedError(f"partition settles communication only, not {what}")
-    if not has_free_delays(request.graph, but_for_memory=timed_by is not None):
+    if not is_timed and not has_free_delays(request.graph):
         raise UnsupportedError(
             "partition needs delays without upper limit and no flush, and somebody to"
             " time placements where memory is limited; use cpsat or ilp"
