@@ -19,7 +19,7 @@ from placement_problems import (
     random_problem,
 )
 
-from lpsched.core.graph import Device, DeviceId, Graph, OpId, Resident
+from lpsched.core.graph import Device, DeviceId, Graph, Link, OpId, Resident
 from lpsched.core.result import Status, Stop
 from lpsched.errors import UnsupportedError
 from lpsched.formulations import cpsat
@@ -209,6 +209,21 @@ def test_ops_that_hold_too_much_together_are_parted() -> None:
     )
     assert (fits.status, fits.bound) == (Status.OPTIMAL, 0)
     assert tight.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("slow", [("d0", "d1"), ("d1", "d0")])
+def test_devices_of_unlike_links_are_not_exchanged(slow: tuple[str, str]) -> None:
+    """T = 2. A sends x to B; over the slow link six copies wait on A's device."""
+    graph = make_graph(
+        [make_op("A", 2), make_op("B", 2)],
+        [make_tensor("x", 5, "A", "B")],
+        devices=devices_of(2, memory=10),
+        links={(DeviceId(slow[0]), DeviceId(slow[1])): Link(latency=9)},
+    )
+    outcome = solve_timed(
+        Request(graph=graph, period=2, minimise="communication"), LIMITS
+    )
+    assert (outcome.status, outcome.bound) == (Status.OPTIMAL, 5)
 
 
 @pytest.mark.parametrize("word", [Status.UNKNOWN, Status.INFEASIBLE])

@@ -41,6 +41,21 @@ def test_memory_that_all_devices_together_lack_is_refused() -> None:
     assert impossible(graph.replace(devices=devices_of(2, memory=3))) is None
 
 
+def test_ops_that_no_devices_can_share_in_memory_are_refused() -> None:
+    """Residents of 3 for three ops: two of them are on one device of 5, which is 6."""
+    graph = make_graph({"a": 1, "b": 1, "c": 1}).replace(
+        residents=tuple(Resident(size=3, ops=(OpId(op),)) for op in "abc"),
+        devices=devices_of(2, memory=5),
+    )
+    assert impossible(graph) is None
+    for objective in (("period",), ("period", "communication")):
+        answer = solve(graph, SolveParams(objective=objective))
+        assert answer.result.status is Status.INFEASIBLE
+        assert answer.conflict is not None
+        assert answer.conflict["rules"] == ["memory"]
+        assert answer.conflict["relaxations"]["memory"] == {"memory": 6, "least": True}
+
+
 def test_a_cap_on_the_period_asks_for_more_memory() -> None:
     """A tensor of 6 lives 1 + 1 ticks of each period: 12 / T on average.
 

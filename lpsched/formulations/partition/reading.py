@@ -105,22 +105,25 @@ def read_graph(graph: Graph, period: int) -> Reading:
 
     An item that no device is allowed to all of may run nowhere. Where memory is
     limited, what a device needs at the least counts (`lpsched.analysis.memory_shares`),
-    in units of 1 / T that are made larger where sums would leave 64 bits.
+    in units of 1 / T that are made larger where sums would leave 64 bits. Devices are
+    then alike only if times are, too.
     """
     sites = Sites.of(graph)
     items = [ops for ops in sites.groups if sites.allowed[ops[0]] != (None,)]
     item_of = {op: i for i, ops in enumerate(items) for op in ops}
-    unit, stocks = _stocks(graph, period, item_of)
-    kinds: dict[DeviceGroup, list[DeviceId]] = {}
+    is_limited = any(device.memory is not None for device in graph.devices)
+    unit, stocks = _stocks(graph, period, item_of) if is_limited else (1, ())
+    kinds: dict[tuple[DeviceGroup, object], list[DeviceId]] = {}
     for device in graph.devices:
         loads = tuple(_load(sites, ops, device.id) for ops in items)
         memory = None if device.memory is None else device.memory * period // unit
         kind = DeviceGroup(count=1, loads=loads, memory=memory)
-        kinds.setdefault(kind, []).append(device.id)
+        times = _times(sites, items, device.id) if is_limited else None
+        kinds.setdefault((kind, times), []).append(device.id)
     problem = Problem(
         period=period,
         num_items=len(items),
-        groups=tuple(replace(kind, count=len(ids)) for kind, ids in kinds.items()),
+        groups=tuple(replace(kind, count=len(ids)) for (kind, _), ids in kinds.items()),
         messages=_messages(graph, item_of),
         stocks=stocks,
     ).without_misfits()
@@ -138,12 +141,23 @@ def _load(sites: Sites, ops: Sequence[OpId], device: DeviceId) -> int | None:
     return sum(sites.graph.duration(op, device) for op in ops)
 
 
+def _times(
+    sites: Sites, items: Sequence[Sequence[OpId]], device: DeviceId
+) -> tuple[object, ...]:
+    """Return what times depend on: op by op, and on links that differ."""
+    graph = sites.graph
+    ticks = (
+        graph.duration(op, device) if device in sites.allowed[op] else None
+        for ops in items
+        for op in ops
+    )
+    return (device if graph.links else None, *ticks)
+
+
 def _stocks(
     graph: Graph, period: int, item_of: Mapping[OpId, int]
 ) -> tuple[int, tuple[tuple[Share, ...], ...]]:
-    """Return the unit of memory and what devices need; nothing without a limit."""
-    if all(device.memory is None for device in graph.devices):
-        return 1, ()
+    """Return the unit of memory, and what devices need."""
     sums = [average_shares(graph, period), peak_shares(graph, period)]
     unit = 1
     while max(sum(s.size for s in shares) for shares in sums) // unit > _LARGEST:
