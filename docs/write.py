@@ -207,6 +207,23 @@ FORMULATIONS: tuple[tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]], ..
         ),
     ),
     (
+        "Listing placements, where delays bind",
+        (
+            "Every placement within a limit on communication is listed, refuted by"
+            " paths, or timed by CP-SAT, and the limit rises. A column is a set of ops"
+            " as the bits of one word, so that this ends at 62 ops that may sit apart."
+            " Beyond, set partitioning looks for placements by loads alone, one after"
+            " the other by communication, until CP-SAT can time one: its bound holds"
+            " there, too, and is met if one of the first can be timed."
+        ),
+        (
+            ("placements.relaxation", ("Prices",)),
+            ("placements.loops", ("Loops",)),
+            ("placements.closure", ("Closure",)),
+            ("placements.covers", ("Covers",)),
+        ),
+    ),
+    (
         "Counting: synchronous pipelines",
         "For chains of stages on devices of their own.",
         (("pipeline.variables", ("Variables",)), ("pipeline.constraints", ())),

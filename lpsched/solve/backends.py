@@ -28,8 +28,8 @@ __all__ = ["exhaustion", "is_placement", "probe"]
 #: Share of an answer's time that may go to listing placements.
 LISTING_SHARE = 0.6
 
-#: Share of an answer's time for placements that need no more memory than there is.
-UNDER_MEMORY_SHARE = 0.8
+#: Share of an answer's time for placements in order of communication, each timed.
+TIMED_SHARE = 0.8
 
 #: The same where delays have limits, so that fewer of these placements have times; and
 #: how many ops there may be.
@@ -41,11 +41,15 @@ FIRST_WORK = 0.6
 
 
 class _Turn(NamedTuple):
-    """A back end, the share of the time left that it may take, and its work."""
+    """A back end, the share of the time left that it may take, and its work.
+
+    A substitute is asked only if the one before refused.
+    """
 
     name: str
     share: float = 1.0
     work: float | None = None
+    is_substitute: bool = False
 
 
 def backend_of(name: str) -> Backend:
@@ -174,7 +178,9 @@ def _ask(search: Search, request: Request, seconds: float, doing: str) -> Outcom
 
     last: Outcome | None = None
     refusal = None
-    for used, share, work in _serving(search.params, request):
+    for used, share, work, is_substitute in _serving(search.params, request):
+        if is_substitute and refusal is None:
+            continue
         limits = Limits(
             seconds=max(0.05, (search.remaining - end) * share),
             work=work,
@@ -233,12 +239,15 @@ def _serving(params: SolveParams, request: Request) -> tuple[_Turn, ...]:
     is_limited = has_memory_limit(graph)
     is_packing = is_limited or request.max_received is not None
     if is_free and (asked == {"communication"} or (is_packing and not asked)):
-        share = UNDER_MEMORY_SHARE if is_limited else 1.0
+        share = TIMED_SHARE if is_limited else 1.0
         return (_Turn("partition", share=share), _Turn("cpsat"))
     turns = [_Turn("cpsat")]
     if is_free:
         return tuple(turns)
     if "communication" in asked and params.options.get("placements", True):
+        if not is_limited:
+            substitute = _Turn("partition", share=TIMED_SHARE, is_substitute=True)
+            turns.insert(0, substitute)
         turns.insert(0, _Turn("placements", share=LISTING_SHARE))
     if is_limited and asked <= {"communication"} and len(graph.ops) <= MOST_SOUGHT:
         turns.insert(0, _Turn("partition", share=SOUGHT_SHARE))

@@ -31,7 +31,7 @@ class SolveParams:
         What to minimise, each before the next: ``period``, ``communication``,
         ``staleness``, ``peak_memory``, ``makespan``.
     backend : str
-        ``auto``, ``cpsat``, ``ilp`` or, where delays are free, ``partition``.
+        ``auto``, ``cpsat``, ``ilp`` or, for communication, ``partition``.
     period_slack : Fraction
         Once the least period P is settled, later objectives may use any period up
         to ⌊P·(1 + period_slack)⌋.

@@ -11,6 +11,7 @@ from factories import training_chain
 from lpsched.core.graph import Device, Graph, Link
 from lpsched.core.io import load_graph
 from lpsched.core.result import Status
+from lpsched.formulations.placements import problem
 from lpsched.solve import SolveParams, solve
 
 CHAINS = Path(__file__).resolve().parents[2] / "instances" / "chains8"
@@ -67,3 +68,22 @@ def test_memory_limits_are_kept(seed: int) -> None:
     assert mine.status is other.status is Status.OPTIMAL
     assert mine.bound == other.bound
     assert int(mine.objective["peak_memory"]) <= limit
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_partition_stands_in_where_there_are_too_many_ops_to_list(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Placements in order of communication by loads alone, each timed, refused or not.
+
+    Its bounds hold, and it proves what the listing proves.
+    """
+    graph = slow_links(seed)
+    listed = solve(graph, LISTED).result
+    monkeypatch.setattr(problem, "_MOST_UNITS", 1)
+    other = solve(graph, LISTED).result
+    assert "partition" in other.method
+    assert "placements" not in other.method
+    assert other.status is Status.OPTIMAL
+    for name in SolveParams().objective:
+        assert other.objective[name] == listed.objective[name]

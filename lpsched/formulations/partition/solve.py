@@ -1,4 +1,4 @@
-"""The back end: least communication at a period where delays are free."""
+"""The back end: least communication at a period, by placements in order."""
 
 from __future__ import annotations
 
@@ -38,21 +38,20 @@ def solve_at_period(
     Parameters
     ----------
     timed_by : Backend, optional
-        Gives times to a placement where memory is limited, or proves that there are
-        none.
+        Gives times to a placement where not each has some (`has_free_delays`), or
+        proves that there are none.
 
     Raises
     ------
     UnsupportedError
-        Something else is minimised or capped; or delays are not free, so that not
-        every placement has a schedule, and memory has no limit or nothing gives times.
+        Something else is minimised or capped; or delays are not free or memory is
+        limited, and nothing gives times.
     SolverError
         A solver fails.
     """
+    _check(request, timed_by)
     deadline = Deadline(limits.seconds, interrupt)
-    limited = any(device.memory is not None for device in request.graph.devices)
-    _check(request, is_timed=limited and timed_by is not None)
-    if limited and timed_by is not None:
+    if timed_by is not None and not has_free_delays(request.graph):
         return UnderMemory(
             request=request,
             limits=limits,
@@ -86,16 +85,16 @@ def solve_at_period(
     return _answer(outcome, status, _schedule(request, outcome, deadline))
 
 
-def _check(request: Request, *, is_timed: bool) -> None:
+def _check(request: Request, timed_by: Backend | None) -> None:
     asked = {*request.at_most, *filter(None, [request.minimise])}
     others = asked - {"communication"}
     if others:
         what = ", ".join(sorted(others))
         raise UnsupportedError(f"partition settles communication only, not {what}")
-    if not is_timed and not has_free_delays(request.graph):
+    if timed_by is None and not has_free_delays(request.graph):
         raise UnsupportedError(
-            "partition needs delays without upper limit and no flush, and somebody to"
-            " time placements where memory is limited; use cpsat or ilp"
+            "partition needs somebody to time placements where delays have an upper"
+            " limit, memory is limited or iterations are flushed; use cpsat or ilp"
         )
 
 

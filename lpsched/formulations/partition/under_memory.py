@@ -1,12 +1,15 @@
-"""Least communication where memory is limited: placements in order, then times."""
+"""Least communication where memory or delays bind: placements in order, then times."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+from lpsched.analysis.at_period import at_period
+from lpsched.analysis.equal_devices import equal_devices
 from lpsched.analysis.metrics import measure
 from lpsched.analysis.timing import complete
 from lpsched.core.graph import Delay, DeviceId, Graph, OpId
@@ -16,6 +19,7 @@ from lpsched.formulations.api import Backend, Limits, Outcome, Progress, Request
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.known import known_schedule
 from lpsched.formulations.partition.least import PartitionOutcome, least_communication
+from lpsched.formulations.partition.reading import read_graph
 from lpsched.verify import verify
 
 __all__ = ["UnderMemory", "pinned", "placement_of"]
@@ -40,7 +44,8 @@ class UnderMemory:
 
     What a device needs at the least is known for each set of ops; that the placement
     of least communication within it has times that keep the memory, is not. If it has
-    none it is forbidden, and the next one sought. One that is left undecided bounds
+    none it is forbidden, and the next one sought. Likewise where delays have limits:
+    then loads alone are known. One that is left undecided bounds
     what the search proves.
 
     Attributes
@@ -107,6 +112,17 @@ class UnderMemory:
         most = self._most()
         return found.value is not None and most is not None and found.value > most
 
+    @cached_property
+    def _is_symmetric(self) -> bool:
+        """Whether devices that take like loads can be swapped in time, too.
+
+        If not, a placement that has no times leaves open whether it has some on other
+        devices, but is not sought again.
+        """
+        graph, period = self.request.graph, self.request.period
+        alike = read_graph(graph, period).devices
+        return len(equal_devices(at_period(graph, period))) <= len(alike)
+
     # -- the search ------------------------------------------------------------
     def _placement(self, graph: Graph, lower: int, share: float) -> PartitionOutcome:
         """Ask for the placement of least communication that is not refused yet."""
@@ -146,13 +162,15 @@ class UnderMemory:
             self.known = timed.schedule
             return
         self.refused.append(placement)
-        if timed.status is not Status.INFEASIBLE:
+        if timed.status is not Status.INFEASIBLE or not self._is_symmetric:
             values = [v for v in (self.undecided, found.value) if v is not None]
             self.undecided = min(values)
 
     def _hold_back(self) -> None:
         """Look for some schedule: placements that need less memory than there is."""
         graph = self.request.graph
+        if all(device.memory is None for device in graph.devices):
+            return
         for part in _MARGINS:
             if self.deadline.over or self.known is not None:
                 return
