@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,7 @@ from lpsched.analysis.freedom import has_free_delays
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.result import Proof, Status, Stop
 from lpsched.errors import SolverError, UnsupportedError
-from lpsched.formulations.api import Backend, Limits, Outcome, Request
+from lpsched.formulations.api import Backend, Limits, Outcome, Progress, Request
 from lpsched.solve.params import SolveParams
 from lpsched.solve.relax import has_memory_limit, without_memory_limits
 from lpsched.solve.search import Search
@@ -59,9 +60,21 @@ def backend_of(name: str) -> Backend:
         by_placements: Backend = module.ByPlacements(timed_by=backend_of("cpsat"))
         return by_placements
     if name == "partition":
-        return partial(module.solve_at_period, timed_by=backend_of("cpsat"))
+        return partial(module.solve_at_period, timed_by=_cpsat)
     backend: Backend = module.solve_at_period
     return backend
+
+
+def _cpsat(
+    request: Request,
+    limits: Limits,
+    *,
+    progress: Progress | None = None,
+    interrupt: threading.Event | None = None,
+) -> Outcome:
+    """Ask CP-SAT, which takes a while to load and times few placements."""
+    back_end = backend_of("cpsat")
+    return back_end(request, limits, progress=progress, interrupt=interrupt)
 
 
 def probe(

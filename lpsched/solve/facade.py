@@ -24,6 +24,9 @@ __all__ = ["pin", "solve", "solve_by_method"]
 #: Share of the time that the period of a pipeline gets if there is more to minimise.
 PIPELINE_SHARE = 0.8
 
+#: Share of the time after which heuristics that take long make do with what they have.
+HEURISTICS_SHARE = 0.1
+
 #: Share of the time for what would do where it is known at once that nothing does.
 EXPLANATION_SHARE = 0.1
 
@@ -185,13 +188,16 @@ def _start(search: Search) -> None:
     """Seed the search with the caller's hint and with every heuristic that applies."""
     search.report(search.params.objective[0], "heuristics")
     _offer_hint(search)
+    enough = HEURISTICS_SHARE * search.params.time_limit
     for method in METHODS.values():
         if search.stopped:
             return
         if method.name == "layerpipe":
             continue  # the better of two that are offered themselves
         try:
-            schedule = method.build(search.graph, lambda: search.stopped)
+            schedule = method.build(
+                search.graph, lambda: search.stopped or search.seconds > enough
+            )
         except (UnsupportedError, NoScheduleError):
             continue  # it does not apply to this graph; others will
         search.offer(schedule, by=method.name)

@@ -18,7 +18,7 @@ from lpsched.formulations.partition.problem import (
     Placed,
     Problem,
 )
-from lpsched.formulations.partition.repair import repair
+from lpsched.formulations.partition.repair import in_order, repair
 
 
 def random_sets(problem: Problem, rng: Random) -> Placed | None:
@@ -80,6 +80,17 @@ def chain(*sizes: int, period: int, devices: int) -> Problem:
         groups=(group,),
         messages=tuple(messages),
     )
+
+
+def test_items_in_order_leave_devices_empty_that_are_not_needed() -> None:
+    problem = chain(5, 1, 5, period=4, devices=3)
+    expected = frozenset({0, 1}), frozenset({2, 3}), frozenset[int]()
+    assert in_order(problem) == expected
+
+
+def test_items_in_order_overload_the_last_device_where_they_are_too_many() -> None:
+    problem = chain(5, 1, 5, period=3, devices=2)
+    assert in_order(problem) == (frozenset({0}), frozenset({1, 2, 3}))
 
 
 def test_the_cheapest_cut_is_found_where_all_is_on_one_device() -> None:

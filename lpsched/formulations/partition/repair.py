@@ -1,4 +1,4 @@
-"""A partition that overloads devices is changed until it does not, at little cost."""
+"""Partitions to start from: in order, or made to fit where they overload devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.automaton import Ints
 from lpsched.formulations.partition.problem import Placed, Problem
 
-__all__ = ["repair"]
+__all__ = ["in_order", "repair"]
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +17,27 @@ Floats = NDArray[np.float64]
 _MOST_DOUBLINGS = 30
 #: Exchanges that are weighed exactly before none is found to pay.
 _MOST_TRIED = 8
+
+
+def in_order(problem: Problem) -> Placed | None:
+    """Fill one device after the other with the items as they stand.
+
+    Where loads are far below the limit this leaves devices empty, which stages of
+    equal load do not. What is left at the end overloads the last device; None if it
+    may not run it.
+    """
+    sets: list[set[int]] = [set() for _ in problem.group_of]
+    d, load = 0, 0
+    for item in range(problem.num_items):
+        ticks = problem.groups[problem.group_of[d]].loads[item]
+        while d + 1 < len(sets) and (ticks is None or load + ticks > problem.period):
+            d, load = d + 1, 0
+            ticks = problem.groups[problem.group_of[d]].loads[item]
+        if ticks is None:
+            return None
+        sets[d].add(item)
+        load += ticks
+    return tuple(map(frozenset, sets))
 
 
 def repair(problem: Problem, placed: Placed, deadline: Deadline) -> Placed | None:

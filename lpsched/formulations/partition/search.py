@@ -18,7 +18,7 @@ from lpsched.formulations.partition.pairs import split_pair
 from lpsched.formulations.partition.pool import Pool
 from lpsched.formulations.partition.problem import Placed, Problem
 from lpsched.formulations.partition.relaxation import Relaxation, box_width
-from lpsched.formulations.partition.repair import repair
+from lpsched.formulations.partition.repair import in_order, repair
 from lpsched.formulations.partition.sets import Sets
 from lpsched.formulations.partition.tightening import tighten
 
@@ -196,11 +196,13 @@ class Search:
 
     def _start(self) -> None:
         """Repair what there is to start from, and improve the best pair by pair."""
-        known = () if self.placed is None else (self.placed,)
+        self.deadline.check()
+        known = [self.placed, in_order(self.problem), *self._starts]
         repaired = {
             placed
-            for start in (*known, *self._starts)
-            if (placed := repair(self.problem, start, self.deadline)) is not None
+            for start in known
+            if start is not None
+            and (placed := repair(self.problem, start, self.deadline)) is not None
         }
         costs = {placed: sum(map(self.problem.cost, placed)) for placed in repaired}
         best = sorted(
