@@ -21,7 +21,7 @@ from lpsched.solve.search import Search
 #: Share of a search's time that may go to the problem without memory limits.
 RELAXED_SHARE = 0.4
 #: The same where any schedule of a period is asked for.
-PROBE_SHARE = 0.2
+PROBE_SHARE = 0.1
 
 __all__ = ["exhaustion", "is_placement", "probe"]
 
@@ -34,7 +34,7 @@ TIMED_SHARE = 0.8
 
 #: The same where delays have limits, so that fewer of these placements have times; and
 #: how many ops there may be.
-SOUGHT_SHARE, MOST_SOUGHT = 0.6, 200
+SOUGHT_SHARE, MOST_SOUGHT = 0.8, 200
 
 #: Work, as CP-SAT counts it, in which it settles most of what placements would: about
 #: a second. No time, so that the same search goes the same way everywhere.
