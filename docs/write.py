@@ -201,9 +201,11 @@ FORMULATIONS: tuple[tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]], ..
             ("partition.problem", ("Problem",)),
             ("partition.master", ("Master",)),
             ("partition.columns", ("lagrangian",)),
+            ("partition.machines", ("message_machine",)),
             ("partition.dynamic", ("Table",)),
             ("partition.subset_rows", ("Cut",)),
             ("partition.contraction", ("contract",)),
+            ("partition.diving", ("dive_deep",)),
         ),
     ),
     (
