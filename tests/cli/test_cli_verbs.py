@@ -301,11 +301,11 @@ def test_a_written_file_is_told_to_programs_and_to_people(
 def test_a_back_end_that_cannot_go_on_says_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The delays of this chain have an upper limit."""
-    objective = ("--objective", "period,communication")
+    """Set partitioning knows nothing of memory that times decide."""
+    objective = ("--objective", "period,communication,peak_memory")
     argv = ("solve", str(SMALL), "--backend", "partition", *objective)
     assert main(argv) == 4
-    assert "delays without upper limit" in capsys.readouterr().err
+    assert "communication only, not peak_memory" in capsys.readouterr().err
 
 
 def test_a_problem_proved_infeasible_exits_3_from_every_verb(
