@@ -95,7 +95,11 @@ SlackOption = Annotated[
 ]
 MaxPeriodOption = Annotated[
     int | None,
-    typer.Option("--max-period", metavar="T", help="Longest period allowed, in ticks."),
+    typer.Option(
+        "--max-period",
+        metavar="T",
+        help="Any period up to T will do, in ticks; of equals the shortest wins.",
+    ),
 ]
 MaxReceivedOption = Annotated[
     int | None,

@@ -40,6 +40,9 @@ SOUGHT_SHARE, MOST_SOUGHT = 0.8, 200
 #: a second. No time, so that the same search goes the same way everywhere.
 FIRST_WORK = 0.6
 
+#: Ops up to which it is asked first wherever memory is limited, too.
+SMALL = 30
+
 
 class _Turn(NamedTuple):
     """A back end, the share of the time left that it may take, and its work.
@@ -245,15 +248,21 @@ def _merged(outcome: Outcome, last: Outcome | None) -> Outcome:
 
 def _serving(params: SolveParams, request: Request) -> tuple[_Turn, ...]:
     """Back ends for a request, the one to ask first first."""
+    if params.backend == "partition" and request.minimise is None:
+        # Times under all caps are sought, which it leaves to CP-SAT in any case.
+        return (_Turn("partition"), _Turn("cpsat", is_substitute=True))
     if params.backend != "auto":
         return (_Turn(params.backend),)
     asked, graph = _asked(request), request.graph
     is_free = has_free_delays(graph, but_for_memory=True)
     is_limited = has_memory_limit(graph)
+    is_small = len(graph.ops) <= SMALL
+    first = _Turn("cpsat", work=FIRST_WORK)
     is_packing = is_limited or request.max_received is not None
     if is_free and (asked == {"communication"} or (is_packing and not asked)):
         share = TIMED_SHARE if is_limited else 1.0
-        return (_Turn("partition", share=share), _Turn("cpsat"))
+        placed = (_Turn("partition", share=share), _Turn("cpsat"))
+        return (first, *placed) if is_limited and is_small else placed
     turns = [_Turn("cpsat")]
     if is_free:
         return tuple(turns)
@@ -264,8 +273,9 @@ def _serving(params: SolveParams, request: Request) -> tuple[_Turn, ...]:
         turns.insert(0, _Turn("placements", share=LISTING_SHARE))
     if is_limited and asked <= {"communication"} and len(graph.ops) <= MOST_SOUGHT:
         turns.insert(0, _Turn("partition", share=SOUGHT_SHARE))
-    if asked and len(turns) > 1 and params.options.get("first", True):
-        turns.insert(0, _Turn("cpsat", work=FIRST_WORK))
+    is_quick = bool(asked) or is_small
+    if is_quick and len(turns) > 1 and params.options.get("first", True):
+        turns.insert(0, first)
     return tuple(turns)
 
 

@@ -275,9 +275,18 @@ class Search:
             workers=self.params.workers,
             version=__version__,
             stop=stop,
-            stats={"found_by": self.found_by, **self.stats},
+            stats={"found_by": self.found_by, **self._within(), **self.stats},
         )
         return answer_with_claims(self.graph, self.best, result)
+
+    def _within(self) -> dict[str, dict[str, int]]:
+        """What the caller allows at most: bounds and optima hold within that."""
+        limits = {
+            "max_period": self.params.max_period,
+            "max_received": self.params.max_received,
+        }
+        stated = {name: value for name, value in limits.items() if value is not None}
+        return {"within": stated} if stated else {}
 
 
 def answer_with_claims(

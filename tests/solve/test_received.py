@@ -155,3 +155,11 @@ def test_a_negative_limit_and_one_for_heuristics_are_refused() -> None:
         SolveParams(max_received=-1)
     with pytest.raises(InstanceError, match="max_received"):
         compare(hub(), params=SolveParams(max_received=5))
+
+
+def test_the_limit_stands_with_the_result_whose_bounds_hold_within_it() -> None:
+    graph = random_placement_graph(Random(1))
+    params = SolveParams(objective=("period",), max_received=10**6)
+    stats = [solve(graph, p).result.stats or {} for p in (params, SolveParams())]
+    assert stats[0]["within"] == {"max_received": 10**6}
+    assert "within" not in stats[1]
