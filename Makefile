@@ -52,9 +52,6 @@ notebooks: $(NOTEBOOK_STAMP) $(TORCH_STAMP)  ## run all notebooks
 bench: $(STAMP)  ## measure: proved, times, gaps, and what each part is worth
 	$(RUN) -m benchmarks $(BENCH_ARGS)
 
-instances: $(STAMP)  ## write the instances of pipelines anew
-	$(RUN) -m benchmarks.pipeline_files
-
 docs: $(STAMP)  ## write the documentation that follows from the code
 	$(RUN) docs/write.py
 
@@ -68,6 +65,7 @@ fuzz: $(STAMP)  ## set the back ends against each other (FUZZ_SECONDS=600)
 
 instances: $(STAMP)  ## write the instances that follow a rule
 	$(RUN) -m benchmarks.instances
+	$(RUN) -m benchmarks.pipeline_files
 
 lint: $(STAMP)  ## check style, types and floors
 	$(RUN) -m ruff check
