@@ -14,6 +14,7 @@ from lpsched.core.instance import Instance
 from lpsched.core.io import load_instance, load_network
 from lpsched.core.network import Network
 from lpsched.core.result import Result, relative_gap
+from lpsched.core.schedule import Schedule
 from lpsched.network import compile_instance, compile_network, load_shipped
 from lpsched.solve import SolveParams, compare, solve
 
@@ -40,10 +41,12 @@ def _gap(value: int | str | None, bound: int | None) -> str:
     return "-" if gap is None else f"{100 * gap:.2f} %"
 
 
-def _least(graph: Graph, period: int, seconds: float) -> tuple[Result, float, float]:
+def _least(
+    graph: Graph, period: int, seconds: float, hint: Schedule | None = None
+) -> tuple[Result, float, float]:
     """Minimise communication up to a period; with CPU and wall-clock seconds."""
     params = SolveParams(
-        objective=("communication",), max_period=period, time_limit=seconds
+        objective=("communication",), max_period=period, time_limit=seconds, hint=hint
     )
     cpu, wall = time.process_time(), time.perf_counter()
     result = solve(graph, params).result
@@ -92,10 +95,10 @@ def placement(seconds: float) -> None:
         for count in DEVICES:
             graph = compile_network(network, devices=count).graph
             first = SolveParams(objective=("period",), time_limit=seconds)
-            least = solve(graph, first).require_schedule().period
+            least = solve(graph, first).require_schedule()
             for slack in SLACKS:
-                limit = int(least * (1 + Fraction(slack, 100)))
-                result, cpu, wall = _least(graph, limit, seconds)
+                limit = int(least.period * (1 + Fraction(slack, 100)))
+                result, cpu, wall = _least(graph, limit, seconds, least)
                 value = result.objective.get("communication")
                 bound = result.bound.get("communication")
                 where = [name, len(graph.ops), count, f"{slack} %", limit]
