@@ -36,6 +36,8 @@ _FAR = 50
 #: Share of the gap to which column generation converges while cuts are far from over;
 #: it is lowered each time that such a round raises the bound by no more.
 _ROUGH, _LOWERED, _FINEST = 0.05, 0.25, 0.001
+#: Items up to which column generation converges soon enough.
+_LONG = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ class Search:
         self._near = None if is_part else Neighbourhoods(problem, _improve_part)
         self._near_seconds = self._dive_seconds = 0.0
         self._starts = starts
-        self._roughness = _ROUGH
+        self._roughness = _ROUGH if problem.num_items > _LONG else 0.0
         if placed is not None:
             self._offer(placed)
 
@@ -235,7 +237,7 @@ class Search:
         self._raise(bound)
         if not self._is_over:
             self._dive(relaxation)
-        if not self._is_over:
+        if self._near is not None and not self._is_over:
             self._dive_deep(relaxation)
 
     def _is_true(self, relaxation: Relaxation, placed: Placed) -> bool:
@@ -260,10 +262,10 @@ class Search:
     def _dive_deep(self, relaxation: Relaxation) -> None:
         """Fix the sets of the relaxation's solution.
 
-        The first time for as long as all took before, then for a third of it in all.
+        The first time for half as long as all took before, then for an eighth in all.
         """
         begin = self.deadline.elapsed
-        share = begin / 3 - self._dive_seconds if self._dive_seconds else begin
+        share = begin / 8 - self._dive_seconds if self._dive_seconds else begin / 2
         deadline = self.deadline.within(share)
         placed = dive_deep(relaxation, self.most, deadline)
         if placed is not None and self._is_true(relaxation, placed):
