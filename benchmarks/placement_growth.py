@@ -12,7 +12,7 @@ from benchmarks.registry import family, table
 from lpsched.core.graph import DeviceId
 from lpsched.core.instance import Instance
 from lpsched.core.io import instance_from_document, load_instance
-from lpsched.formulations.api import Limits
+from lpsched.formulations.api import Limits, Request
 from lpsched.formulations.partition import least_communication
 from lpsched.network import compile_instance
 
@@ -118,7 +118,8 @@ def _trial(
     total = sum(op.duration for op in graph.ops if isinstance(op.duration, int))
     limit = int(-(-total // len(graph.devices)) * (1 + _SLACK))
     begun = time.process_time()
-    found = least_communication(graph, period=limit, limits=Limits(seconds=seconds))
+    request = Request(graph=graph, period=limit, minimise="communication")
+    found = least_communication(request, Limits(seconds=seconds))
     where = len(graph.ops) if by_ops else limit
     return Trial(
         across=across or where,

@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         # Loaded here so that Ctrl-C while modules load is heard like any other.
-        from lpsched.cli.app import run_command  # noqa: PLC0415
+        from lpsched.cli.app import run_command  # noqa: PLC0415 - within reach of Ctrl-C
     except KeyboardInterrupt:
         sys.stderr.write("lpsched: interrupted\n")
         return 130

@@ -262,7 +262,7 @@ def _draw_bars(
 
 def _draw_arrow(axes: Axes, x: float, y: float, side: str) -> None:
     """Point out of the window, where a run goes on beyond it."""
-    from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE  # noqa: PLC0415
+    from matplotlib.markers import CARETLEFTBASE, CARETRIGHTBASE  # noqa: PLC0415 - optional
 
     axes.plot(
         [x],

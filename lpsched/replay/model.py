@@ -132,7 +132,7 @@ def _blocks(made: Model) -> tuple[list[str], list[nn.Module]]:
 
 def _split(model: nn.Module, made: Model) -> tuple[list[str], list[nn.Module]]:
     """Cut a module before each split point, by torch.export."""
-    from torch.distributed.pipelining import SplitPoint, pipeline  # noqa: PLC0415
+    from torch.distributed.pipelining import SplitPoint, pipeline  # noqa: PLC0415 - slow to load
 
     known = {name for name, _ in model.named_modules()}
     unknown = [name for name in made.split if name not in known]

@@ -157,7 +157,7 @@ def _block(chain: Chain, name: str) -> Any:  # noqa: ANN401 - a module
 
 
 def _timer(times: defaultdict[str, list[int]]) -> Callable[[str, Any], Any]:
-    def gauge(kind: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def gauge(kind: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - as the work returns
         start = time.perf_counter_ns()
         result = work()
         times[kind].append(time.perf_counter_ns() - start)
@@ -167,7 +167,7 @@ def _timer(times: defaultdict[str, list[int]]) -> Callable[[str, Any], Any]:
 
 
 def _counter(counts: dict[str, int]) -> Callable[[str, Any], Any]:
-    def gauge(kind: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def gauge(kind: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - as the work returns
         with FlopCounterMode(display=False) as counter:
             result = work()
         counts[kind] = counter.get_total_flops()

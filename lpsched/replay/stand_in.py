@@ -33,7 +33,7 @@ class _Sleep(torch.autograd.Function):
         return value.clone()
 
     @staticmethod
-    def backward(context: Any, *gradients: torch.Tensor) -> tuple[Any, None, None]:  # noqa: ANN401
+    def backward(context: Any, *gradients: torch.Tensor) -> tuple[Any, None, None]:  # noqa: ANN401 - the signature is PyTorch's
         time.sleep(context.back)
         return gradients[0], None, None
 

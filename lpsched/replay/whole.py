@@ -14,11 +14,11 @@ class _Whole(torch.autograd.Function):
     """The same numbers in the same place, as a tensor that is no view of another."""
 
     @staticmethod
-    def forward(_context: Any, value: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+    def forward(_context: Any, value: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - the signature is PyTorch's
         return value.detach()
 
     @staticmethod
-    def backward(_context: Any, *gradients: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+    def backward(_context: Any, *gradients: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - the signature is PyTorch's
         return gradients[0]
 
 

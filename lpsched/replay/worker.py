@@ -75,7 +75,7 @@ class _Stage(PipelineStage):
 
     clock: _Clock
 
-    def forward_one_chunk(self, fwd_chunk_id: int, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
+    def forward_one_chunk(self, fwd_chunk_id: int, *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - the signature is PyTorch's
         self._wake(fwd_chunk_id)
         with self.clock.measure("F", self.stage_index, fwd_chunk_id):
             return super().forward_one_chunk(fwd_chunk_id, *rest, **more)
@@ -83,9 +83,9 @@ class _Stage(PipelineStage):
     def backward_one_chunk(
         self,
         bwd_chunk_id: int,
-        loss: Any = None,  # noqa: ANN401
+        loss: Any = None,  # noqa: ANN401 - the signature is PyTorch's
         full_backward: bool = True,  # noqa: FBT001, FBT002 - PyTorch's signature
-        last_backward: bool = False,  # noqa: FBT001, FBT002
+        last_backward: bool = False,  # noqa: FBT001, FBT002 - the signature is PyTorch's
     ) -> None:
         self._wake(bwd_chunk_id)
         kind = "B" if full_backward else "I"
@@ -95,7 +95,7 @@ class _Stage(PipelineStage):
     def backward_weight_one_chunk(
         self,
         bwd_chunk_id: int,
-        last_backward: bool = False,  # noqa: FBT001, FBT002
+        last_backward: bool = False,  # noqa: FBT001, FBT002 - the signature is PyTorch's
     ) -> None:
         with self.clock.measure("W", self.stage_index, bwd_chunk_id):
             super().backward_weight_one_chunk(bwd_chunk_id, last_backward)
@@ -125,7 +125,7 @@ class _Rank:
             list(self._stages.values()), job.microbatches, loss_fn=chain.loss
         )
         form = "compute_comms" if job.communication else "compute_only"
-        self._runtime._load_csv(str(Path(job.folder) / TABLE), format=form)  # noqa: SLF001
+        self._runtime._load_csv(str(Path(job.folder) / TABLE), format=form)  # noqa: SLF001 - PyTorch has no other door
         self._updates = {
             s: torch.optim.SGD(list(stage.submod.parameters()), lr=0.0)
             for s, stage in self._stages.items()

@@ -63,7 +63,7 @@ def render(cases: Sequence[Case], *, iterations: int | None = None) -> str:
         If plotly or jinja2 is not installed.
     """
     check_report()
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - reports only
     from plotly.offline import get_plotlyjs  # noqa: PLC0415 - both are optional
 
     if not cases:

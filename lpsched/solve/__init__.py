@@ -2,10 +2,7 @@
 
 from lpsched.solve.compare import (
     DEFAULT_METHODS,
-    OVER_MEMORY,
     PIPELINE_METHODS,
-    Comparison,
-    Row,
     compare,
     compare_schedules,
     method_names,
@@ -14,6 +11,7 @@ from lpsched.solve.facade import pin, solve, solve_by_method
 from lpsched.solve.params import BACKENDS, Report, Snapshot, SolveParams
 from lpsched.solve.pareto import Front, Point, pareto_front
 from lpsched.solve.relax import with_memory
+from lpsched.solve.rows import OVER_MEMORY, Comparison, Row
 
 __all__ = [
     "BACKENDS",

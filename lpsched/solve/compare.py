@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from lpsched.analysis.bounds import infeasible_cycle, period_bound
 from lpsched.analysis.freedom import has_free_delays
 from lpsched.analysis.iteration_bound import LoopWithoutDelayError
-from lpsched.analysis.metrics import bubble_to_work, measure
+from lpsched.analysis.metrics import measure
 from lpsched.analysis.pipeline import pipeline_of
 from lpsched.core.graph import Graph
-from lpsched.core.result import INTEGER_OBJECTIVES, Proof, Status, Stop, relative_gap
 from lpsched.core.schedule import Schedule
-from lpsched.core.shown import Shown
 from lpsched.errors import (
     Fault,
     InstanceError,
@@ -25,20 +21,25 @@ from lpsched.errors import (
     UnsupportedError,
     VerificationError,
 )
+from lpsched.formulations.deadline import Deadline
 from lpsched.heuristics import METHODS
 from lpsched.heuristics.synchronous import SYNCHRONOUS_METHODS
 from lpsched.solve.facade import solve
 from lpsched.solve.params import Report, SolveParams
 from lpsched.solve.relax import has_memory_limit, without_memory_limits
-from lpsched.solve.search import objective_values
-from lpsched.verify import check_agreement, verify
+from lpsched.solve.rows import (
+    OVER_MEMORY,
+    Comparison,
+    Row,
+    checked_row,
+    known_row,
+    no_row,
+)
+from lpsched.verify import check_agreement
 
 __all__ = [
     "DEFAULT_METHODS",
-    "OVER_MEMORY",
     "PIPELINE_METHODS",
-    "Comparison",
-    "Row",
     "compare",
     "compare_schedules",
     "method_names",
@@ -61,94 +62,6 @@ DEFAULT_METHODS = (
 
 #: The same for synchronous pipelines on fixed stages.
 PIPELINE_METHODS = (*(method.name for method in SYNCHRONOUS_METHODS), "optimal")
-
-#: Status of a method that needs more memory than there is.
-OVER_MEMORY = "over memory"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One method's answer on one problem.
-
-    Attributes
-    ----------
-    status : str
-        ``heuristic``, the solver's status, `OVER_MEMORY` (the objective then holds the
-        peak that it needs), or ``none`` with a `reason`.
-    bound : mapping of str to int
-        The best proved lower bound of each objective, from whatever source.
-    speedup : Fraction or None
-        Baseline's iteration period over this one's; None without either.
-    utilisation : Fraction or None
-        Mean share of the period in which a device works.
-    bubble_ratio, bubble_to_work : Fraction or None
-        Idle ticks of all devices over those of their periods, and over their work.
-    """
-
-    method: str
-    devices: int
-    status: str
-    verified: bool
-    seconds: float
-    graph: Graph
-    schedule: Schedule | None = None
-    objective: Mapping[str, int] = field(default_factory=dict)
-    bound: Mapping[str, int] = field(default_factory=dict)
-    proof: Mapping[str, Proof] = field(default_factory=dict)
-    speedup: Fraction | None = None
-    utilisation: Fraction | None = None
-    bubble_ratio: Fraction | None = None
-    bubble_to_work: Fraction | None = None
-    reason: str | None = None
-
-    @property
-    def gap(self) -> float | None:
-        """Relative gap of the period to its proved bound."""
-        return relative_gap(self.objective.get("period"), self.bound.get("period"))
-
-    def require_schedule(self) -> Schedule:
-        """Return the schedule; raise `NoScheduleError` if there is none."""
-        if self.schedule is None:
-            raise NoScheduleError(f"{self.method} has no schedule: {self.status}")
-        return self.schedule
-
-    def document(self) -> dict[str, Any]:
-        """The row as plain JSON data (see cli.md)."""
-        document: dict[str, Any] = {
-            "method": self.method,
-            "devices": self.devices,
-            "status": self.status,
-            "verified": self.verified,
-            "bound": dict(self.bound),
-            "seconds": round(self.seconds, 3),
-            **{name: self.objective.get(name) for name in INTEGER_OBJECTIVES},
-            "speedup": _rounded(self.speedup),
-            "gap": _rounded(self.gap),
-            "utilisation": _rounded(self.utilisation),
-            "bubble_ratio": _rounded(self.bubble_ratio),
-            "bubble_to_work": _rounded(self.bubble_to_work),
-        }
-        if self.reason is not None:
-            document["reason"] = self.reason
-        return document
-
-
-def _rounded(value: Fraction | float | None) -> float | None:
-    return None if value is None else round(float(value), 6)
-
-
-class Comparison(list[Row], Shown):
-    """Rows that belong together; a list that shows itself as a table.
-
-    `baseline` is the method that speed-ups refer to.
-    """
-
-    def __init__(self, rows: Iterable[Row] = (), *, baseline: str) -> None:
-        super().__init__(rows)
-        self.baseline = baseline
-
-    def __repr__(self) -> str:
-        return f"<Comparison of {', '.join(row.method for row in self)}>"
 
 
 def method_names() -> tuple[str, ...]:
@@ -229,22 +142,12 @@ def compare_schedules(
         A schedule breaks a rule, or claims what is not so, as another of them shows.
     """
     baseline = baseline or usual(graph)[1]
-    rows = [_known_row(graph, name, schedule) for name, schedule in schedules]
+    rows = [known_row(graph, name, schedule) for name, schedule in schedules]
     refuted = check_agreement(graph, schedules)
     if refuted:
         raise VerificationError(refuted)
     base = next((row for row in rows if row.method == baseline), None)
     return Comparison(_finish(graph, rows, base), baseline=baseline)
-
-
-def _known_row(graph: Graph, name: str, schedule: Schedule) -> Row:
-    result = schedule.result
-    if result is None:
-        return _checked_row(graph, name, "heuristic", schedule, 0.0)
-    built = result.stop is Stop.METHOD and result.status is not Status.OPTIMAL
-    status = "heuristic" if built else str(result.status)
-    row = _checked_row(graph, name, status, schedule, result.seconds or 0.0)
-    return replace(row, bound=result.bound, proof=result.proof)
 
 
 def usual(graph: Graph) -> tuple[tuple[str, ...], str]:
@@ -278,23 +181,16 @@ def _row(
 ) -> Row:
     if name == "optimal":
         return _optimal(graph, params, report, interrupt)
-    started = time.perf_counter()
-
-    def over() -> bool:
-        late = time.perf_counter() - started > params.time_limit
-        return late or (interrupt is not None and interrupt.is_set())
-
+    deadline = Deadline(params.time_limit, interrupt)
     try:
-        schedule = METHODS[name].build(graph, over)
+        schedule = METHODS[name].build(graph, lambda: deadline.over)
     except (UnsupportedError, NoScheduleError, LoopWithoutDelayError) as error:
-        seconds = time.perf_counter() - started
         need = _need(graph, name) if isinstance(error, NoScheduleError) else None
         if need is None:
-            return _no_row(graph, name, str(error), seconds)
-        row = _no_row(graph, name, f"it needs a memory of {need}", seconds)
+            return no_row(graph, name, str(error), deadline.elapsed)
+        row = no_row(graph, name, f"it needs a memory of {need}", deadline.elapsed)
         return replace(row, status=OVER_MEMORY, objective={"peak_memory": need})
-    seconds = time.perf_counter() - started
-    return _checked_row(graph, name, "heuristic", schedule, seconds)
+    return checked_row(graph, name, "heuristic", schedule, deadline.elapsed)
 
 
 def _need(graph: Graph, name: str) -> int | None:
@@ -309,18 +205,6 @@ def _need(graph: Graph, name: str) -> int | None:
     return measure(free, schedule).peak_memory
 
 
-def _no_row(graph: Graph, name: str, reason: str | None, seconds: float = 0.0) -> Row:
-    return Row(
-        method=name,
-        devices=len(graph.devices),
-        status="none",
-        verified=False,
-        seconds=seconds,
-        graph=graph,
-        reason=reason,
-    )
-
-
 def _thrifty(
     graph: Graph,
     baseline: str,
@@ -331,13 +215,13 @@ def _thrifty(
     """Least communication at the baseline's period and at LayerPipe's."""
     if not has_free_delays(graph):
         reason = "delays are not free: placement does not decide alone"
-        yield _no_row(graph, THRIFTY, reason)
+        yield no_row(graph, THRIFTY, reason)
         return
     for name in dict.fromkeys((baseline, "layerpipe")):
         method = f"{THRIFTY}@{name}"
         given = _row(graph, name, params, report, interrupt)
         if given.schedule is None:
-            yield _no_row(graph, method, given.reason or f"{name} has no schedule")
+            yield no_row(graph, method, given.reason or f"{name} has no schedule")
             continue
         capped = replace(
             params,
@@ -360,32 +244,10 @@ def _optimal(
     seconds = result.seconds or 0.0
     if answer.schedule is None:
         reason = str(answer.conflict["reason"]) if answer.conflict else None
-        row = _no_row(graph, "optimal", reason, seconds)
+        row = no_row(graph, "optimal", reason, seconds)
         return replace(row, status=str(result.status), bound=result.bound)
-    row = _checked_row(graph, "optimal", str(result.status), answer.schedule, seconds)
+    row = checked_row(graph, "optimal", str(result.status), answer.schedule, seconds)
     return replace(row, bound=result.bound, proof=result.proof)
-
-
-def _checked_row(
-    graph: Graph, name: str, status: str, schedule: Schedule, seconds: float
-) -> Row:
-    if violations := verify(graph, schedule):
-        raise VerificationError(violations)
-    measures = measure(graph, schedule)
-    shares = list(measures.utilisation.values())
-    return Row(
-        method=name,
-        devices=len(graph.devices),
-        status=status,
-        verified=True,
-        seconds=seconds,
-        graph=graph,
-        schedule=schedule,
-        objective=objective_values(graph, schedule),
-        utilisation=sum(shares, Fraction(0)) / len(shares) if shares else None,
-        bubble_ratio=measures.bubble_ratio,
-        bubble_to_work=bubble_to_work(graph, schedule),
-    )
 
 
 def _finish(graph: Graph, rows: Sequence[Row], base: Row | None) -> Iterator[Row]:

@@ -320,7 +320,7 @@ class _Closing:
 
     def _try(self, period: int, seconds: float) -> bool:
         """Refute a period or find a schedule of it; False if time ran out."""
-        from lpsched.formulations.pipeline import solve_chain_at_period  # noqa: PLC0415
+        from lpsched.formulations.pipeline import solve_chain_at_period  # noqa: PLC0415 - loads solvers
 
         search = self.search
         search.report("period", f"trying period {period}")

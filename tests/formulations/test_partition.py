@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
-from factories import make_graph, make_op, make_tensor, training_chain
+from factories import make_graph, make_op, make_schedule, make_tensor, training_chain
 from placement_problems import (
     brute_force_cost,
     least_placement,
@@ -40,12 +41,16 @@ def longest_total(graph: Graph) -> int:
     return sum(d if isinstance(d, int) else max(d.values()) for d in durations)
 
 
+def asked(graph: Graph, period: int) -> Request:
+    return Request(graph=graph, period=period, minimise="communication")
+
+
 @pytest.mark.parametrize("seed", range(80))
 def test_no_placement_communicates_less(seed: int) -> None:
     rng = Random(seed)
     graph = random_placement_graph(rng)
     period = rng.randint(1, longest_total(graph) + 1)
-    outcome = least_communication(graph, period=period, limits=LIMITS)
+    outcome = least_communication(asked(graph, period), LIMITS)
     best = least_placement(graph, period)
     assert outcome.value == outcome.bound == best
     assert outcome.infeasible == (best is None)
@@ -86,8 +91,9 @@ def test_a_start_is_kept_if_time_is_over() -> None:
     graph = training_chain(4)
     odd = {op.id for op in graph.ops if op.layer in ("1", "3")}
     start = {op.id: DeviceId("d0" if op.id in odd else "d1") for op in graph.ops}
+    hint = make_schedule(graph, 12, {op: (home, 0) for op, home in start.items()})
     outcome = least_communication(
-        graph, period=12, limits=Limits(seconds=0.0), upper=start
+        replace(asked(graph, 12), hint=hint), Limits(seconds=0.0)
     )
     assert outcome.placement == start
     assert outcome.value is not None
@@ -101,15 +107,15 @@ def test_an_interrupt_ends_the_search() -> None:
     event = threading.Event()
     event.set()
     graph = training_chain(4)
-    outcome = least_communication(graph, period=12, limits=LIMITS, interrupt=event)
+    outcome = least_communication(asked(graph, 12), LIMITS, interrupt=event)
     assert outcome.stop is Stop.INTERRUPTED
     assert not outcome.proved
 
 
 def test_a_start_that_breaks_a_rule_is_ignored() -> None:
     graph = training_chain(2)
-    start = {op.id: DeviceId("d0") for op in graph.ops}
-    outcome = least_communication(graph, period=9, limits=LIMITS, upper=start)
+    hint = make_schedule(graph, 9, {op.id: ("d0", 0) for op in graph.ops})
+    outcome = least_communication(replace(asked(graph, 9), hint=hint), LIMITS)
     assert outcome.value == least_placement(graph, 9)
 
 
@@ -118,9 +124,8 @@ def test_progress_is_told_in_the_graphs_size_unit() -> None:
     told: list[tuple[int | None, int | None]] = []
     graph = training_chain(4)
     outcome = least_communication(
-        graph,
-        period=12,
-        limits=LIMITS,
+        asked(graph, 12),
+        LIMITS,
         progress=lambda value, bound: told.append((value, bound)),
     )
     assert told[-1] == (outcome.value, outcome.bound) == (8, 8)
@@ -133,16 +138,16 @@ def test_ops_without_a_device_neither_send_nor_receive() -> None:
         [make_tensor("t", 5, "a", "x"), make_tensor("u", 7, "x", ("b", 0))],
         devices=2,
     )
-    outcome = least_communication(graph, period=3, limits=LIMITS)
+    outcome = least_communication(asked(graph, 3), LIMITS)
     assert outcome.value == 0
     assert set(outcome.placement or ()) == {"a", "b"}
-    short = least_communication(graph, period=2, limits=LIMITS)
+    short = least_communication(asked(graph, 2), LIMITS)
     assert short.value == 0  # x may overlap its own next iteration
 
 
 def test_a_graph_without_anything_to_place_costs_nothing() -> None:
     graph = make_graph([make_op("x", 3, devices=[])], devices=())
-    outcome = least_communication(graph, period=3, limits=LIMITS)
+    outcome = least_communication(asked(graph, 3), LIMITS)
     assert (outcome.value, outcome.bound, outcome.placement) == (0, 0, {})
 
 
@@ -154,7 +159,7 @@ def test_sizes_beyond_exact_arithmetic_are_refused() -> None:
         devices=2,
     )
     with pytest.raises(UnsupportedError, match="size_tick"):
-        least_communication(graph, period=200, limits=LIMITS)
+        least_communication(asked(graph, 200), LIMITS)
 
 
 # -- as a back end -------------------------------------------------------------

@@ -26,10 +26,10 @@ from lpsched.formulations import cpsat
 from lpsched.formulations.api import Limits, Outcome, Request
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition import (
+    in_turn,
     least_communication,
     pricing,
     solve_at_period,
-    under_memory,
 )
 from lpsched.formulations.partition.automaton import build_automaton
 from lpsched.formulations.partition.columns import Duals, Grid
@@ -235,7 +235,7 @@ def test_a_placement_without_times_gives_way_to_the_next(
     Next come A, B apart or C, D apart, or both. If it is not known whether A and B
     together have times, only 0 is proved.
     """
-    monkeypatch.setattr(under_memory, "complete", lambda *_, **__: None)
+    monkeypatch.setattr(in_turn, "complete", lambda *_, **__: None)
 
     def picky(request: Request, limits: Limits, **_: object) -> Outcome:
         home = request.placement
@@ -258,9 +258,9 @@ def test_a_placement_without_times_gives_way_to_the_next(
 def test_a_cap_that_only_undecided_placements_keep_is_left_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(under_memory, "complete", lambda *_, **__: None)
+    monkeypatch.setattr(in_turn, "complete", lambda *_, **__: None)
 
-    def never(request: Request, limits: Limits, **_: object) -> Outcome:  # noqa: ARG001 - a back end's
+    def never(request: Request, limits: Limits, **_: object) -> Outcome:  # noqa: ARG001 - the names are the protocol's
         return Outcome(status=Status.UNKNOWN, stop=Stop.METHOD)
 
     request = Request(graph=two_pairs(99), period=6, at_most={"communication": 5})
@@ -280,7 +280,9 @@ def test_a_placement_can_be_forbidden() -> None:
     graph = two_pairs(99)
     homes = {"A": "d0", "B": "d0", "C": "d1", "D": "d1"}
     whole = {OpId(op): DeviceId(device) for op, device in homes.items()}
-    outcome = least_communication(graph, period=6, limits=LIMITS, forbidden=[whole])
+    request = Request(graph=graph, period=6, minimise="communication")
+    outcome = least_communication(request, LIMITS, forbidden=[whole])
     assert outcome.value == 10
-    together = least_communication(graph, period=8, limits=LIMITS, forbidden=[whole])
+    longer = replace(request, period=8)
+    together = least_communication(longer, LIMITS, forbidden=[whole])
     assert together.value == 0

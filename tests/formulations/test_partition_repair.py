@@ -9,7 +9,7 @@ from factories import training_chain
 from placement_problems import random_problem
 
 from lpsched.core.graph import DeviceId
-from lpsched.formulations.api import Limits
+from lpsched.formulations.api import Limits, Request
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition import least_communication
 from lpsched.formulations.partition.problem import (
@@ -139,7 +139,6 @@ def test_a_search_that_starts_from_overloaded_placements_ends_at_the_optimum() -
         {op.id: DeviceId("d0" if op.kind == "F" else "d1") for op in graph.ops},
         {op.id: DeviceId("elsewhere") for op in graph.ops},
     ]
-    outcome = least_communication(
-        graph, period=12, limits=Limits(seconds=600), starts=starts
-    )
+    request = Request(graph=graph, period=12, minimise="communication", starts=starts)
+    outcome = least_communication(request, Limits(seconds=600))
     assert outcome.value == outcome.bound == 8

@@ -141,7 +141,7 @@ def _objects(node: Any, definitions: Any) -> list[Any]:  # noqa: ANN401 - JSON S
     return [node]
 
 
-def _branch_taken(node: Any, name: str, definitions: Any) -> Any:  # noqa: ANN401
+def _branch_taken(node: Any, name: str, definitions: Any) -> Any:  # noqa: ANN401 - plain data
     """The alternative that is a model of this name; all of them if none is."""
     return next(
         (item for item in _objects(node, definitions) if item.get("title") == name),
@@ -149,7 +149,7 @@ def _branch_taken(node: Any, name: str, definitions: Any) -> Any:  # noqa: ANN40
     )
 
 
-def _step(node: Any, part: str | int, definitions: Any) -> Any:  # noqa: ANN401
+def _step(node: Any, part: str | int, definitions: Any) -> Any:  # noqa: ANN401 - plain data
     for item in _objects(node, definitions):
         if isinstance(part, int) and "items" in item:
             return item["items"]

@@ -83,7 +83,7 @@ def parse_json(text: str, *, source: str) -> dict[str, Any]:
 
 
 def _mapping(
-    data: Any,  # noqa: ANN401
+    data: Any,  # noqa: ANN401 - plain data
     text: str,
     source: str,
     expected: str = _DOCUMENT,

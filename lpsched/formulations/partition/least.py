@@ -9,12 +9,13 @@ from typing import Any
 
 from lpsched.core.graph import DeviceId, Graph, OpId
 from lpsched.core.result import Stop
+from lpsched.core.schedule import Schedule
 from lpsched.errors import UnsupportedError
-from lpsched.formulations.api import Limits, Progress
+from lpsched.formulations.api import Limits, Progress, Request
 from lpsched.formulations.deadline import Deadline
 from lpsched.formulations.partition.columns import Grid
 from lpsched.formulations.partition.contraction import Contraction, contract
-from lpsched.formulations.partition.problem import Placed
+from lpsched.formulations.partition.problem import Placed, Problem
 from lpsched.formulations.partition.reading import Reading, read_graph
 from lpsched.formulations.partition.search import Found, Search
 
@@ -49,17 +50,11 @@ class PartitionOutcome:
     stats: Mapping[str, Any] = field(default_factory=dict)
 
 
-def least_communication(  # noqa: PLR0913 - what a search starts from
-    graph: Graph,
-    *,
-    period: int,
+def least_communication(
+    request: Request,
     limits: Limits,
-    lower: int = 0,
-    goal: int | None = None,
-    upper: Mapping[OpId, DeviceId] | None = None,
-    starts: Sequence[Mapping[OpId, DeviceId]] = (),
+    *,
     forbidden: Sequence[Mapping[OpId, DeviceId]] = (),
-    max_received: int | None = None,
     progress: Progress | None = None,
     interrupt: threading.Event | None = None,
 ) -> PartitionOutcome:
@@ -72,21 +67,13 @@ def least_communication(  # noqa: PLR0913 - what a search starts from
 
     Parameters
     ----------
-    period : int
-        T, in ticks: the greatest load of a device.
-    lower : int
-        A proved lower bound of the communication.
-    goal : int, optional
-        Ask only whether this much communication is enough: the search ends once it
-        has found a placement of no more, or a bound above it.
-    upper : mapping of OpId to DeviceId, optional
-        A placement to start from; one that breaks a rule is ignored.
-    starts : sequence of mapping
-        More of them; one that overloads devices is repaired, if that succeeds.
+    request : Request
+        Its hint's placement is where the search starts from, ignored if it breaks a
+        rule; its other starts are repaired, if that succeeds. Where nothing is
+        minimised the search ends once it has found a placement that communicates no
+        more than the cap, if there is one, or a bound above it.
     forbidden : sequence of mapping
         Placements that do not count; nor do those that differ by equal devices only.
-    max_received : int, optional
-        Most that a device may receive per period, in the graph's size unit.
     progress : callable, optional
         Called with the value of the best placement and the bound as they improve.
 
@@ -95,13 +82,18 @@ def least_communication(  # noqa: PLR0913 - what a search starts from
     UnsupportedError
         Sizes that sum to more than fits into 64-bit arithmetic.
     """
-    reading = read_graph(graph, period)
+    reading = read_graph(_pinned(request.graph, request.placement), request.period)
     deadline = Deadline(limits.seconds, interrupt)
     if not reading.items or not reading.devices:
         return _trivial(reading, deadline)
     sets = [placed for p in forbidden if (placed := reading.sets(p)) is not None]
-    capped = replace(reading.problem, forbidden=tuple(sets), most_received=max_received)
-    contraction = contract(capped)
+    contraction = contract(
+        replace(
+            reading.problem,
+            forbidden=tuple(sets),
+            most_received=request.max_received,
+        )
+    )
     unit = contraction.problem.unit
     problem = contraction.problem.in_units()
     if not Grid.of(problem).fits(problem):
@@ -115,16 +107,35 @@ def least_communication(  # noqa: PLR0913 - what a search starts from
     search = Search(
         problem,
         deadline,
-        lower=-(-lower // unit),
-        goal=None if goal is None else goal // unit,
-        placed=_start(reading, contraction, upper),
-        starts=_starts(reading, contraction, starts),
+        lower=-(-request.lower // unit),
+        goal=_goal(request, problem, unit),
+        placed=_start(reading, contraction, request.hint),
+        starts=_starts(reading, contraction, request.starts),
         report=report,
     )
     found = search.run()
     if found.is_infeasible:
         return _none(deadline, search.stats)
     return _outcome(reading, contraction, found, deadline, search.stats)
+
+
+def _pinned(graph: Graph, placement: Mapping[OpId, DeviceId]) -> Graph:
+    """Return the graph with some ops allowed on one device only."""
+    if not placement:
+        return graph
+    ops = (
+        replace(op, devices=(placement[op.id],)) if op.id in placement else op
+        for op in graph.ops
+    )
+    return graph.replace(ops=tuple(ops))
+
+
+def _goal(request: Request, problem: Problem, unit: int) -> int | None:
+    """Communication that is enough, in units; None if as little as can be is asked."""
+    if request.minimise is not None:
+        return None
+    cap = request.at_most.get("communication")
+    return problem.most_cost if cap is None else cap // unit
 
 
 def _none(
@@ -158,10 +169,10 @@ def _trivial(reading: Reading, deadline: Deadline) -> PartitionOutcome:
 
 
 def _start(
-    reading: Reading, contraction: Contraction, upper: Mapping[OpId, DeviceId] | None
+    reading: Reading, contraction: Contraction, hint: Schedule | None
 ) -> Placed | None:
     """Read the placement to start from; None if it is of no use."""
-    placed = None if upper is None else reading.sets(upper)
+    placed = None if hint is None else reading.sets(hint.placement)
     return None if placed is None else contraction.shrink(placed)
 
 

@@ -268,7 +268,7 @@ class Search:
         share = begin / 8 - self._dive_seconds if self._dive_seconds else begin / 2
         deadline = self.deadline.within(share)
         placed = dive_deep(relaxation, self.most, deadline)
-        if placed is not None and self._is_true(relaxation, placed):
+        if placed is not None:
             self._offer(placed)
         self._dive_seconds += self.deadline.elapsed - begin
 

@@ -6,18 +6,13 @@ import threading
 
 from lpsched.analysis.freedom import has_free_delays, least_period
 from lpsched.analysis.timing import complete
-from lpsched.core.graph import Graph
 from lpsched.core.result import Status, Stop
 from lpsched.core.schedule import Schedule
 from lpsched.errors import SolverError, UnsupportedError
 from lpsched.formulations.api import Backend, Limits, Outcome, Progress, Request
 from lpsched.formulations.deadline import Deadline
+from lpsched.formulations.partition.in_turn import InTurn
 from lpsched.formulations.partition.least import PartitionOutcome, least_communication
-from lpsched.formulations.partition.under_memory import (
-    UnderMemory,
-    pinned,
-    placement_of,
-)
 
 __all__ = ["solve_at_period"]
 
@@ -52,7 +47,7 @@ def solve_at_period(
     _check(request, timed_by)
     deadline = Deadline(limits.seconds, interrupt)
     if timed_by is not None and not has_free_delays(request.graph):
-        return UnderMemory(
+        return InTurn(
             request=request,
             limits=limits,
             deadline=deadline,
@@ -61,20 +56,8 @@ def solve_at_period(
             interrupt=interrupt,
         ).run()
     cap = request.at_most.get("communication")
-    goal = None
-    if request.minimise is None:
-        goal = _most(request.graph) if cap is None else cap
     outcome = least_communication(
-        pinned(request.graph, request.placement),
-        period=request.period,
-        limits=limits,
-        lower=request.lower,
-        goal=goal,
-        upper=placement_of(request.hint),
-        starts=request.starts,
-        max_received=request.max_received,
-        progress=progress,
-        interrupt=interrupt,
+        request, limits, progress=progress, interrupt=interrupt
     )
     if outcome.infeasible or (cap is not None and (outcome.bound or 0) > cap):
         return _answer(outcome, Status.INFEASIBLE)
@@ -96,11 +79,6 @@ def _check(request: Request, timed_by: Backend | None) -> None:
             "partition needs somebody to time placements where delays have an upper"
             " limit, memory is limited or iterations are flushed; use cpsat or ilp"
         )
-
-
-def _most(graph: Graph) -> int:
-    """More than any placement communicates."""
-    return len(graph.devices) * sum(tensor.size for tensor in graph.tensors)
 
 
 def _schedule(

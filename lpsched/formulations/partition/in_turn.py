@@ -22,7 +22,7 @@ from lpsched.formulations.partition.least import PartitionOutcome, least_communi
 from lpsched.formulations.partition.reading import read_graph
 from lpsched.verify import verify
 
-__all__ = ["UnderMemory", "pinned", "placement_of"]
+__all__ = ["InTurn"]
 
 #: Work that the other back end may take for the times of a placement: some seconds. No
 #: time, so that the same search goes the same way everywhere.
@@ -39,14 +39,13 @@ _SHARE, _SHARE_OF_ANY = 0.7, 0.2
 
 
 @dataclass(kw_only=True)
-class UnderMemory:
+class InTurn:
     """A search for the first placement by communication that another one can time.
 
     What a device needs at the least is known for each set of ops; that the placement
     of least communication within it has times that keep the memory, is not. If it has
     none it is forbidden, and the next one sought. Likewise where delays have limits:
-    then loads alone are known. One that is left undecided bounds
-    what the search proves.
+    then loads alone are known. One that is left undecided bounds what is proved.
 
     Attributes
     ----------
@@ -126,23 +125,10 @@ class UnderMemory:
     # -- the search ------------------------------------------------------------
     def _placement(self, graph: Graph, lower: int, share: float) -> PartitionOutcome:
         """Ask for the placement of least communication that is not refused yet."""
-        request = self.request
-        goal = None
-        if request.minimise is None:
-            everything = sum(tensor.size for tensor in graph.tensors)
-            cap = request.at_most.get("communication")
-            goal = len(graph.devices) * everything if cap is None else cap
-        limits = replace(self.limits, seconds=share * self.deadline.left)
         return least_communication(
-            pinned(graph, request.placement),
-            period=request.period,
-            limits=limits,
-            lower=lower,
-            goal=goal,
-            upper=placement_of(self.known),
-            starts=request.starts,
+            replace(self.request, graph=graph, lower=lower, hint=self.known),
+            replace(self.limits, seconds=share * self.deadline.left),
             forbidden=self.refused,
-            max_received=request.max_received,
             progress=self._report,
             interrupt=self.interrupt,
         )
@@ -239,25 +225,6 @@ class UnderMemory:
             seconds=self.deadline.elapsed,
             stats=self.stats,
         )
-
-
-def pinned(graph: Graph, placement: Mapping[OpId, DeviceId]) -> Graph:
-    """Return the graph with some ops allowed on one device only."""
-    if not placement:
-        return graph
-    ops = (
-        replace(op, devices=(placement[op.id],)) if op.id in placement else op
-        for op in graph.ops
-    )
-    return graph.replace(ops=tuple(ops))
-
-
-def placement_of(schedule: Schedule | None) -> dict[OpId, DeviceId] | None:
-    """Device of every op that occupies one; None without a schedule."""
-    if schedule is None:
-        return None
-    placed = schedule.ops.items()
-    return {op: at.device for op, at in placed if at.device is not None}
 
 
 def _less(memory: int, part: int) -> int:
